@@ -67,6 +67,7 @@ long: ## 100,000 calls of a crowd, 20 published servers in boxes, release build
 	@scripts/setup --for test
 	@scripts/build bench
 	@MO_LONG=1 scripts/test it/crowd
+	@MO_LONG=1 scripts/test it/connections_crowd
 	@for part in 1 2 3 4 5 6 7; do \
 	    MO_PUBLISHED=$$part scripts/test it/mcp_published || exit 1; done
 

@@ -2,7 +2,8 @@
  * accepted keeps the rules. The first byte chooses the reader. */
 #include <stdlib.h>
 
-#include "mcp/oauth/oauth_req.h"
+#include "mcp/oauth/oauth_device.h"
+#include "mcp/oauth/oauth_machine.h"
 
 #define SERVER "https://mcp.example/a/mcp"
 #define ISSUER "https://as.example"
@@ -31,12 +32,22 @@ static void read_answers(struct mo_arena *a, struct mo_span in)
 {
     struct mo_token k = {.scope = NULL};
     struct mo_oauth_client c;
+    struct mo_oauth_device d;
+    const char *grant = NULL;
 
     if (mo_oauth_token_parse(a, in, 1, &k, NULL) == 0)
         must(k.access && !strpbrk(k.access, " \r\n"));
     if (mo_oauth_register_parse(a, in, MO_OAUTH_BASIC, &c, NULL) == 0)
         must(c.id && c.method);
     (void)mo_oauth_error(a, in);
+    if (mo_oauth_device_parse(a, in, SERVER, &d, NULL) == 0)
+        must(mo_oauth_url_ok(d.url, SERVER, NULL) == 0 &&
+             mo_span_between(mo_span_cstr(d.user_code), ' ', '~') &&
+             d.interval_ms >= MO_DEVICE_MIN_MS &&
+             d.interval_ms <= MO_DEVICE_MAX_MS &&
+             d.life_ms <= MO_DEVICE_LIFE_MS);
+    if (mo_machine_exchange_parse(a, in, &grant, NULL) == 0)
+        must(grant[0] && !strpbrk(grant, " \r\n"));
 }
 
 static void read_texts(struct mo_arena *a, struct mo_span in)

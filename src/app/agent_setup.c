@@ -14,6 +14,7 @@ struct mo_agent_setup {
     struct mo_runtime *runtime;       /* that uses own_desk */
     struct mo_gateway_setup *own_hub; /* likewise */
     struct mo_agent *agent;
+    struct mo_sessions *sessions; /* that use the budget; or NULL */
     struct mo_try_tool *try;
     struct mo_gone gone;
 };
@@ -42,6 +43,7 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
         .gateway = mo_gateway_setup_gateway(c->gateway),
         .endpoint = mo_gateway_setup_endpoint(c->gateway),
         .offer = (enum mo_gw_expose)c->cfg->llm.tools};
+    o.budget = mo_gateway_setup_budget(c->gateway);
     o.policy = mo_approvals_policy(c->approvals);
     o.approvals = c->approvals;
     o.audit = mo_approvals_audit(c->approvals);
@@ -111,8 +113,12 @@ static void close_next(void *ctx)
 
 static void on_agent_gone(void *ctx)
 {
-    ((struct mo_agent_setup *)ctx)->agent = NULL;
-    close_next(ctx);
+    struct mo_agent_setup *c = ctx;
+
+    c->agent = NULL;
+    if (c->sessions)
+        mo_sessions_budget(c->sessions, NULL, NULL);
+    close_next(c);
 }
 
 /* Rules, pins and the audit log. Approvals opened here also write to the
@@ -137,7 +143,7 @@ static int use_approvals(struct mo_agent_setup *c, struct mo_runtime *h,
     return rc;
 }
 
-static int use_gateway(struct mo_agent_setup *c,
+static int use_gateway(struct mo_agent_setup *c, struct mo_runtime *h,
                        struct mo_gateway_setup *gateway, struct mo_err *e)
 {
     int rc = 0;
@@ -148,6 +154,14 @@ static int use_gateway(struct mo_agent_setup *c,
                                    &c->own_hub, e);
         c->gateway = c->own_hub;
     }
+    if (rc == 0)
+        mo_budget_store(mo_gateway_setup_budget(c->gateway),
+                        mo_runtime_store(h));
+    if (rc == 0)
+        mo_sessions_budget(mo_runtime_sessions(h),
+                           mo_gateway_setup_budget(c->gateway),
+                           &mo_budget_holding);
+    c->sessions = mo_runtime_sessions(h);
     return rc;
 }
 
@@ -171,7 +185,7 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
     if (rc == 0)
         rc = use_approvals(c, h, approvals, e);
     if (rc == 0)
-        rc = use_gateway(c, gateway, e);
+        rc = use_gateway(c, h, gateway, e);
     if (rc == 0)
         rc = make_try(c, e);
     if (rc == 0)

@@ -193,8 +193,14 @@ static int make_api(struct server *s, struct mo_err *e)
 static bool mcp_gate(void *ctx, struct mo_req *rq,
                      char caller[MO_EP_CALLER_MAX])
 {
-    (void)ctx;
+    const struct server *s = ctx;
+    struct mo_span sent = mo_http_get(rq->head, "Authorization");
+
     (void)snprintf(caller, MO_EP_CALLER_MAX, "%s", rq->who);
+    /* A person of a provider, with a token of that provider. */
+    if (s->gateway && strchr(rq->who, ':') && strcmp(rq->door, "token") == 0)
+        mo_server_link_subject(mo_gateway_setup_link(s->gateway), rq->who,
+                               mo_span_trim(mo_span_skip(sent, 7)));
     return true;
 }
 
@@ -229,6 +235,7 @@ static int make_mcp(struct server *s, struct mo_err *e)
     const struct mo_route route = {MO_HTTP_OTHER, "/mcp", 0, on_mcp, s};
     struct mo_ep_http_opts o = {
         .gate = mcp_gate,
+        .ctx = s,
         .has_cors = true,
         .body = (size_t)s->first->server.limits.body_bytes,
     };
@@ -295,6 +302,13 @@ static void take_runtime(struct server *s, struct mo_runtime *h)
     }
     if (h && !s->closing)
         open_grants(s);
+    if (s->gateway)
+        mo_budget_await_store(mo_gateway_setup_budget(s->gateway), false);
+    if (h && s->gateway)
+        mo_budget_store(mo_gateway_setup_budget(s->gateway),
+                        mo_runtime_store(h));
+    if (!s->closing)
+        mo_serve_keep_logins(s);
     if (s->closing)
         end_next(s);
 }
@@ -347,6 +361,8 @@ static void open_runtime(struct server *s)
         s->opening = true;
     else
         no_agent(s, &e);
+    if (s->gateway)
+        mo_budget_await_store(mo_gateway_setup_budget(s->gateway), s->opening);
 }
 
 /* --- signals ------------------------------------------------------------- */

@@ -1,10 +1,13 @@
 /* serve_config.c - applies a reloaded configuration to the running server, and
  * reads its certificate. See serve_priv.h. */
 #include "app/serve_priv.h"
+
 #include "audit/audit_config.h"
 #include "base/mem.h"
 #include "codec/http/url.h"
 #include "config/reload.h"
+#include "connect/accounts.h"
+#include "people/login.h"
 
 /* The files may be root's: then the privileged helper reads them. */
 static struct mo_tls_ctx *new_tls(const struct server *s, struct mo_err *e)
@@ -55,12 +58,46 @@ static void renew_tls(struct server *s)
 int mo_serve_make_people(struct server *s, struct mo_err *e)
 {
     const struct mo_config *now = s->config->now;
+    int rc;
 
     if (s->people)
         return mo_people_reload(s->people, now, e);
     if (now->people.providers.n == 0)
         return 0;
-    return mo_people_new(s->loop, now, &s->people, e);
+    rc = mo_people_new(s->loop, now, &s->people, e);
+    if (rc == 0 && s->runtime)
+        mo_serve_keep_logins(s);
+    else if (rc == 0)
+        mo_logins_expect(mo_people_logins(s->people));
+    return rc;
+}
+
+void mo_serve_keep_logins(struct server *s)
+{
+    struct mo_store *store = s->runtime ? mo_runtime_store(s->runtime) : NULL;
+    struct mo_err e;
+
+    if (s->people && mo_logins_use(mo_people_logins(s->people), store, &e) < 0)
+        mo_log_err(s->log, MO_WARN, "people", &e,
+                   "who signs in is signed out by a restart");
+}
+
+/* Persons connect to servers on the page (connect/accounts.h). */
+static void tell_accounts(struct server *s, struct mo_span url)
+{
+    const char *set = s->config->now->people.url;
+    struct mo_accounts *all =
+        s->gateway
+            ? mo_server_link_accounts(mo_gateway_setup_link(s->gateway), NULL)
+            : NULL;
+    mo_autobuf struct mo_buf b = {.max = MO_URL_MAX};
+
+    if (set)
+        url = mo_span_cstr(set);
+    while (url.n && url.p[url.n - 1] == '/')
+        url.n--;
+    if (all && mo_buf_span(&b, url) == 0)
+        (void)mo_accounts_page(all, mo_buf_cstr(&b));
 }
 
 void mo_serve_tell_people(struct server *s)
@@ -70,6 +107,7 @@ void mo_serve_tell_people(struct server *s)
 
     mo_listen_auth_url(&s->first->server, s->tls != NULL,
                        mo_httpd_port(mo_site_httpd(s->site)), &url);
+    tell_accounts(s, mo_buf_view(&url));
     if (s->people && url.len &&
         mo_people_set_url(s->people, mo_buf_cstr(&url), &e) < 0)
         mo_log_err(s->log, MO_ERROR, "people", &e, "set people.url");

@@ -63,6 +63,8 @@ struct mo_httpd_limits mo_serve_limits(const struct mo_config_limits *c);
 int mo_serve_make_tls(struct server *s, struct mo_err *e);
 /* Opens or reloads the people, if a provider is configured. */
 int mo_serve_make_people(struct server *s, struct mo_err *e);
+/* Gives the logins the store, as soon as both are there. */
+void mo_serve_keep_logins(struct server *s);
 /* Tells them the address, which is known when the server listens. */
 void mo_serve_tell_people(struct server *s);
 /* Makes the link for `open`, which asks for it over the approvals socket. */

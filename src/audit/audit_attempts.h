@@ -23,7 +23,7 @@
 struct mo_audit_attempts {
     struct mo_audit_attempt {
         bool used;
-        char kind[16], peer[64], reason[32], who[36];  /* the key */
+        char kind[16], peer[64], reason[32], who[97];  /* the key */
         char via[16], path[128], host[64], origin[96]; /* the last */
         uint64_t count;                                /* not in a row yet */
         uint64_t due, period;                          /* ns */

@@ -30,6 +30,7 @@ enum mo_answered {
     MO_ANSWERED_CLIENT, /* the client that made the call, by its own form */
     MO_ANSWERED_OWNER,  /* the person whose session or token it is */
     MO_ANSWERED_OPERATOR,
+    MO_ANSWERED_PANEL, /* the persons whom the rule names (policy/panel.h) */
 };
 
 /* Where a decision came from, and whether by the same credential as the
@@ -67,6 +68,7 @@ struct mo_gw_case {
     uint64_t wait_ms; /* how long it may wait for a person; 0: the default */
     /* Set with the decision: */
     enum mo_answered answered;
+    uint64_t panel; /* MO_ANSWERED_PANEL: its digest */
     struct mo_door door;
     void *data;
     struct mo_audit_open *left; /* set by leaves(): its record; or NULL */

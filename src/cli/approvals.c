@@ -2,7 +2,8 @@
  * person.
  *
  * Every process that holds calls has a socket in the state directory
- * (web/approvals_socket.h); these commands contact all of them. A decision
+ * (web/approvals_socket.h); these commands contact all of them, or, with --url,
+ * the server at which the person has signed in by `login`. A decision
  * applies to exactly the call that was shown: approve prints the call and sends
  * its digest. */
 #include <stdio.h>
@@ -10,15 +11,18 @@
 #include "base/clock.h"
 #include "cli/runtime_wait.h"
 #include "codec/json/json.h"
+#include "connect/remote.h"
 #include "mcp/edit.h"
 #include "web/approvals_socket.h"
 
-#define URL_MAX_ 128
+#define CALL_MAX (MO_SESSION_ID_MAX + 40) /* "SESSION.CALL" */
+#define URL_MAX_ (CALL_MAX + 32)
 
 struct asking {
     struct mo_cmd_runtime m;
-    struct mo_buf answer; /* of the current process */
-    struct mo_buf out;    /* output */
+    struct mo_remote *remote; /* --url: that server instead of processes here */
+    struct mo_buf answer;     /* of the current process */
+    struct mo_buf out;        /* output */
     bool json, any;
     const char *id;            /* id to find */
     const char *server, *tool; /* tool to find */
@@ -30,17 +34,52 @@ struct asking {
 
 /* --- asking every process ------------------------------------------------- */
 
+static int ask(struct asking *a, const char *path, const char *method,
+               const char *url, struct mo_span body, int *status,
+               struct mo_err *e)
+{
+    mo_buf_reset(&a->answer);
+    if (a->remote)
+        return mo_remote_ask(a->remote, url, body, status, &a->answer, e);
+    return mo_approvals_socket_ask(a->m.loop, path, method, url, body, status,
+                                   &a->answer, e);
+}
+
+/* Also finds out whether the person is signed in there. */
+static int open_remote(struct mo_cli *c, struct asking *a, const char *url)
+{
+    struct mo_err e;
+    int status = 0;
+    int rc = mo_remote_open(a->m.loop, a->m.cfg.now, url, &a->remote, &e);
+
+    if (rc < 0)
+        return mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
+    rc = ask(a, NULL, "GET", "/api/approvals", mo_span(NULL, 0), &status, &e);
+    if (rc < 0)
+        return mo_cli_error(
+            c, status == 401 ? MO_EXIT_SIGN_IN : MO_EXIT_UNAVAIL, "%s", e.msg);
+    if (status != 200)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s answers %d",
+                            mo_remote_url(a->remote), status);
+    return 0;
+}
+
 static int begin_asking(struct mo_cli *c, struct asking *a)
 {
+    const char *url = mo_cli_get(c, "url");
+    int rc;
+
     a->json = mo_cli_has(c, "json");
     mo_buf_init(&a->answer, MO_APPROVALS_SOCKET_BYTES);
     mo_buf_init(&a->out, MO_APPROVALS_SOCKET_BYTES);
     mo_buf_init(&a->found, MO_APPROVALS_SOCKET_BYTES);
-    return mo_cmd_runtime_load(c, &a->m);
+    rc = mo_cmd_runtime_load(c, &a->m);
+    return rc || !url ? rc : open_remote(c, a, url);
 }
 
 static void end_asking(struct asking *a)
 {
+    mo_remote_close(a->remote);
     mo_buf_fini(&a->answer);
     mo_buf_fini(&a->out);
     mo_buf_fini(&a->found);
@@ -56,11 +95,9 @@ static struct mo_json list_of(struct asking *a, const char *path,
     struct mo_err e;
     int status = 0;
 
-    mo_buf_reset(&a->answer);
     *d = (struct mo_json_doc){.root = {NULL, 0}};
-    if (mo_approvals_socket_ask(a->m.loop, path, "GET", "/api/approvals",
-                                mo_span(NULL, 0), &status, &a->answer,
-                                &e) < 0 ||
+    if (ask(a, path, "GET", "/api/approvals", mo_span(NULL, 0), &status, &e) <
+            0 ||
         status != 200 || mo_json_parse(mo_buf_view(&a->answer), 0, d, NULL) < 0)
         return (struct mo_json){NULL, 0};
     return d->root;
@@ -70,6 +107,8 @@ static int for_each_process(struct asking *a,
                             int (*fn)(void *ctx, const char *path),
                             struct mo_err *e)
 {
+    if (a->remote)
+        return fn(a, "");
     return mo_approvals_socket_each(a->m.cfg.now->store.dir, fn, a, e);
 }
 
@@ -80,6 +119,33 @@ static void put_line(struct mo_buf *b, const char *before, struct mo_json v)
     mo_cmd_put_member(b, before, v);
     if (v.p)
         mo_buf_putc(b, '\n');
+}
+
+/* The texts of a list in one line; nothing for an empty one. */
+static void put_names(struct mo_buf *b, const char *before, struct mo_json list)
+{
+    const char *sep = before;
+
+    mo_json_each (it, list) {
+        mo_cmd_put_member(b, sep, it.val);
+        sep = ", ";
+    }
+    if (sep != before)
+        mo_buf_putc(b, '\n');
+}
+
+/* Who must approve it, where the rule says so. */
+static void put_panel(struct mo_buf *b, struct mo_json v)
+{
+    uint64_t need = 0;
+
+    if (mo_json_u64(mo_json_get(v, "approvals"), &need) < 0)
+        return;
+    put_names(b, "  waits for  ", mo_json_get(v, "approvers"));
+    if (mo_json_flag(v, "fourEyes"))
+        (void)mo_buf_printf(b, "  needs      %llu who did not ask for it\n",
+                            (unsigned long long)need);
+    put_names(b, "  approved   ", mo_json_get(v, "approvedBy"));
 }
 
 static void put_call(struct mo_buf *b, struct mo_json v)
@@ -101,6 +167,8 @@ static void put_call(struct mo_buf *b, struct mo_json v)
     put_line(b, "  session    ", mo_json_get(v, "session"));
     put_line(b, "  found for  ", mo_json_get(v, "words"));
     put_line(b, "  why asked  ", mo_json_get(v, "reason"));
+    put_line(b, "  asked by   ", mo_json_get(v, "owner"));
+    put_panel(b, v);
     put_line(b, "  client     ", mo_json_get(mo_json_get(v, "client"), "name"));
     (void)mo_buf_printf(b, "  until      %s%s\n", until,
                         by_client ? " (its client was asked)" : "");
@@ -196,9 +264,7 @@ static int post_decision(struct asking *a, struct mo_cli *c, const char *url,
     struct mo_err e;
     int status = 0;
 
-    mo_buf_reset(&a->answer);
-    if (mo_approvals_socket_ask(a->m.loop, a->path, "POST", url, body, &status,
-                                &a->answer, &e) < 0)
+    if (ask(a, a->path, "POST", url, body, &status, &e) < 0)
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
     if (status == 200)
         return MO_EXIT_OK;
@@ -263,8 +329,15 @@ static int print_decided(struct asking *a, struct mo_cli *c, const char *word)
 {
     struct mo_json v = {a->found.p, a->found.len};
     mo_autobuf struct mo_buf b = {.max = MO_APPROVALS_SOCKET_BYTES};
+    struct mo_json_doc d;
+    uint64_t missing = 0;
 
+    if (mo_json_parse(mo_buf_view(&a->answer), 0, &d, NULL) == 0)
+        (void)mo_json_u64(mo_json_get(d.root, "missing"), &missing);
     (void)mo_buf_printf(&b, "%s ", word);
+    if (missing)
+        (void)mo_buf_printf(&b, "(%llu more must approve) ",
+                            (unsigned long long)missing);
     put_call(&b, v);
     return mo_cli_print(c, &b);
 }
@@ -277,7 +350,7 @@ static int run_decide(struct mo_cli *c, bool approved)
 
     if (rc)
         return rc;
-    if (strlen(a.id) > 64 || for_each_process(&a, find_one, &e) <= 0 ||
+    if (strlen(a.id) > CALL_MAX || for_each_process(&a, find_one, &e) <= 0 ||
         !a.found.len)
         return mo_cli_error(c, MO_EXIT_FAIL,
                             "no call %.64s waits for a decision (any more)",

@@ -15,14 +15,16 @@ mo_cmd_run mo_run_approvals_accept, mo_run_approvals_approve,
 mo_cmd_run mo_run_audit_list, mo_run_audit_tail, mo_run_audit_verify;
 mo_cmd_run mo_run_box_image, mo_run_box_run, mo_run_call, mo_run_chat,
     mo_run_completion, mo_run_doctor, mo_run_find, mo_run_gateway, mo_run_help,
-    mo_run_open, mo_run_replay, mo_run_roles, mo_run_route_eval, mo_run_serve,
-    mo_run_version;
+    mo_run_login, mo_run_logout, mo_run_open, mo_run_replay, mo_run_roles,
+    mo_run_route_eval, mo_run_serve, mo_run_spend, mo_run_version,
+    mo_run_whoami;
 mo_cmd_run mo_run_config_allow, mo_run_config_check, mo_run_config_docs,
     mo_run_config_schema, mo_run_config_show;
 mo_cmd_run mo_run_mcp_add, mo_run_mcp_disable, mo_run_mcp_enable,
     mo_run_mcp_health, mo_run_mcp_import, mo_run_mcp_info, mo_run_mcp_install,
     mo_run_mcp_list, mo_run_mcp_uninstall, mo_run_mcp_update, mo_run_mcp_verify,
     mo_run_mcp_remove, mo_run_mcp_search, mo_run_mcp_test;
+mo_cmd_run mo_run_connections_list, mo_run_connections_remove;
 mo_cmd_run mo_run_secrets_check, mo_run_secrets_list, mo_run_secrets_remove,
     mo_run_secrets_set;
 mo_cmd_run mo_run_token_create, mo_run_token_list, mo_run_token_revoke;

@@ -43,7 +43,7 @@ static int ask_process(void *ctx, const char *path)
 static int explain(struct mo_cli *c, struct asking *a)
 {
     mo_autobuf struct mo_buf why = {.max = 4096};
-    struct mo_json_doc d;
+    struct mo_json_doc d = {.bad_at = 0};
 
     if (mo_json_parse(mo_buf_view(&a->answer), 0, &d, NULL) == 0)
         (void)mo_json_str_buf(mo_json_get(d.root, "detail"), &why);
@@ -117,7 +117,7 @@ int mo_run_token_list(struct mo_cli *c)
 {
     autoasking struct asking a = {.method = "GET", .url = "/api/tokens"};
     mo_autobuf struct mo_buf out = {.max = ANSWER_MAX};
-    struct mo_json_doc d;
+    struct mo_json_doc d = {.bad_at = 0};
     int rc = ask_server(c, &a, &d);
     struct mo_json list;
 
@@ -152,7 +152,7 @@ static int put_request(struct mo_cli *c, struct mo_buf *b)
     static const char *const texts[] = {"name", "role", "person"};
     const char *days = mo_cli_get(c, "days");
     struct mo_jw w = mo_jw_object(b);
-    struct mo_json_doc d;
+    struct mo_json_doc d = {.bad_at = 0};
 
     for (size_t i = 0; i < MO_COUNT(texts); i++)
         if (mo_cli_has(c, texts[i]))
@@ -172,7 +172,7 @@ int mo_run_token_create(struct mo_cli *c)
     autoasking struct asking a = {.method = "POST", .url = "/api/tokens"};
     mo_autobuf struct mo_buf body = {.max = BODY_MAX};
     mo_autowipe struct mo_buf out = {.max = ANSWER_MAX};
-    struct mo_json_doc d;
+    struct mo_json_doc d = {.bad_at = 0};
     int rc;
 
     if (!mo_cli_has(c, "name"))
@@ -201,7 +201,7 @@ int mo_run_token_revoke(struct mo_cli *c)
     char url[URL_MAX_];
     autoasking struct asking a = {.method = "DELETE", .url = url};
     mo_autobuf struct mo_buf out = {.max = 256};
-    struct mo_json_doc d;
+    struct mo_json_doc d = {.bad_at = 0};
     int rc;
 
     if (strlen(c->args[0]) > 64 ||

@@ -1,6 +1,7 @@
 /* check.c - checks keys that depend on each other. */
 #include <limits.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "codec/mount.h"
 #include "config/read.h"
@@ -200,6 +201,64 @@ static void check_mcp_mounts(struct mo_config_load *l, struct mo_config_mcp *m)
 
 /* --- servers ------------------------------------------------------------- */
 
+/* Does each grant have what it needs? */
+static void check_grant(struct mo_config_load *l, const struct mo_config_mcp *m)
+{
+    const struct mo_config_oauth *o = &m->oauth;
+    bool has_proof =
+        is_given(l, &o->client_secret) || is_given(l, &o->private_key);
+    const char *lacks = NULL;
+
+    if (o->grant == MO_GRANT_CLIENT)
+        lacks = !is_given(l, &o->client_id) ? "clientId"
+                : !has_proof                ? "clientSecret' or 'privateKey"
+                                            : NULL;
+    else if (o->grant != MO_GRANT_SIGN_IN)
+        lacks = !is_given(l, &o->assertion_file) ? "assertionFile" : NULL;
+    if (o->grant == MO_GRANT_ENTERPRISE && !lacks)
+        lacks = !is_given(l, &o->idp.token_endpoint)
+                    ? "identityProvider.tokenEndpoint"
+                : !is_given(l, &o->idp.client_id) ? "identityProvider.clientId"
+                                                  : NULL;
+    if (lacks)
+        mo_config_error_of(l, &o->grant,
+                           "'mcpServers.%s.oauth' with this 'grant' needs "
+                           "'%s'",
+                           m->name, lacks);
+    if (o->private_key && o->grant == MO_GRANT_SIGN_IN)
+        mo_config_error_of(l, &o->private_key,
+                           "'mcpServers.%s.oauth.privateKey' is not used by "
+                           "the grant 'sign-in'",
+                           m->name);
+}
+
+/* Only a sign-in that each person can repeat makes credentials personal. */
+static void check_mcp_credentials(struct mo_config_load *l,
+                                  struct mo_config_mcp *m)
+{
+    const char *why = NULL;
+
+    if (m->credentials == MO_CREDENTIALS_SHARED)
+        return;
+    if (!m->url)
+        why = "needs 'url'";
+    else if (m->transport == MO_TRANSPORT_SSE)
+        why = "cannot be used with the transport 'sse'";
+    else if (m->credentials == MO_CREDENTIALS_EXCHANGE &&
+             !is_given(l, &m->exchange.url))
+        why = "needs 'exchange.url'";
+    else if (!m->oauth.enabled)
+        why = "needs 'oauth.enabled'";
+    else if (m->scope == MO_SCOPE_SESSION)
+        why = "cannot be used with 'scope': 'session'";
+    for (size_t i = 0; i < m->headers.n; i++)
+        if (strcasecmp(m->headers.v[i].name, "authorization") == 0)
+            why = "cannot be used with a header 'Authorization'";
+    if (why)
+        mo_config_error_of(l, &m->credentials, "'mcpServers.%s.credentials' %s",
+                           m->name, why);
+}
+
 static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
 {
     static const char *const needs[] = {
@@ -237,7 +296,9 @@ static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
                            "'mcpServers.%s.oauth' has a 'clientSecret' and no "
                            "'clientId'",
                            m->name);
+    check_grant(l, m);
     check_fallbacks(l, m);
+    check_mcp_credentials(l, m);
 }
 
 /* --- people -------------------------------------------------------------- */
@@ -254,21 +315,62 @@ static bool has_provider(const struct mo_config *c, struct mo_span name)
 }
 
 /* "PROVIDER:NAME", "PROVIDER/GROUP" or the name of a token's owner. */
-static void check_role(struct mo_config_load *l,
-                       const struct mo_config_list *who, const char *role)
+static void check_persons(struct mo_config_load *l,
+                          const struct mo_config_list *who, const char *path)
 {
     for (size_t i = 0; i < who->n; i++) {
         size_t n = strcspn(who->v[i], ":/");
 
         if (who->v[i][n] && !has_provider(l->cfg, mo_span(who->v[i], n)))
-            mo_config_error_of(l, who,
-                               "'people.roles.%s': there is no provider '%.*s'",
-                               role, (int)(n < 64 ? n : 64), who->v[i]);
+            mo_config_error_of(l, who, "'%s': there is no provider '%.*s'",
+                               path, (int)(n < 64 ? n : 64), who->v[i]);
         else if (who->v[i][n] && !who->v[i][n + 1])
             mo_config_error_of(l, who,
-                               "'people.roles.%s': a name or group is missing "
+                               "'%s': a name or group is missing "
                                "behind '%.64s'",
-                               role, who->v[i]);
+                               path, who->v[i]);
+    }
+}
+
+static bool has_token(const struct mo_config *c, const char *name)
+{
+    const struct mo_config_map *m = &c->server.tokens;
+
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->v[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A box is its session's, and stays when the token is not used any more. */
+static void check_token_budgets(struct mo_config_load *l)
+{
+    const struct mo_config_budget_list *all = &l->cfg->budgets.tokens;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (all->v[i].boxes)
+            mo_config_error_of(l, &all->v[i].boxes,
+                               "'budgets.tokens': boxes are limited by "
+                               "person, not by token");
+}
+
+/* A limit of somebody who cannot be there is a mistake: nobody has it. */
+static void check_budgets(struct mo_config_load *l)
+{
+    const struct mo_config_budget_list *all = &l->cfg->budgets.people;
+
+    for (size_t i = 0; i < all->n; i++) {
+        const char *name = all->v[i].name;
+        size_t n = name ? strcspn(name, ":") : 0;
+
+        if (!name || strcmp(name, "*") == 0 || strcmp(name, "operator") == 0)
+            continue;
+        if (name[n] ? !has_provider(l->cfg, mo_span(name, n))
+                    : !has_token(l->cfg, name))
+            mo_config_error_of(l, &all->v[i].name,
+                               "'budgets.people': '%.64s' is nobody of "
+                               "'server.tokens' or of a provider",
+                               name);
     }
 }
 
@@ -299,10 +401,10 @@ static void check_people(struct mo_config_load *l)
                                "'introspect', too",
                                v->name);
     }
-    check_role(l, &p->roles.viewer, "viewer");
-    check_role(l, &p->roles.user, "user");
-    check_role(l, &p->roles.approver, "approver");
-    check_role(l, &p->roles.op, "operator");
+    check_persons(l, &p->roles.viewer, "people.roles.viewer");
+    check_persons(l, &p->roles.user, "people.roles.user");
+    check_persons(l, &p->roles.approver, "people.roles.approver");
+    check_persons(l, &p->roles.op, "people.roles.operator");
 }
 
 /* --- rules and views ----------------------------------------------------- */
@@ -321,7 +423,25 @@ static void check_rules(struct mo_config_load *l,
                                "'%s.%zu' has an 'approver' and its action is "
                                "not 'ask'",
                                path, i + 1);
+        if ((rule->approvers.n || rule->approvals > 1 || rule->four_eyes) &&
+            rule->action != MO_ACTION_ASK)
+            mo_config_error_of(l, rule,
+                               "'%s.%zu' says who approves and its action is "
+                               "not 'ask'",
+                               path, i + 1);
+        check_persons(l, &rule->approvers, path);
     }
+}
+
+static void check_webhooks(struct mo_config_load *l,
+                           const struct mo_config_webhooks *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (!is_given(l, &all->v[i].url) || !is_given(l, &all->v[i].secret))
+            mo_config_error_of(l, &all->v[i],
+                               "'approvals.webhooks.%zu' needs 'url' and "
+                               "'secret'",
+                               i + 1);
 }
 
 static bool has_text(const struct mo_config_list *all, struct mo_span text)
@@ -385,6 +505,7 @@ void mo_config_check(struct mo_config_load *l)
     check_network(l, &l->cfg->sandbox.network, "sandbox.network");
     check_mounts(l, &l->cfg->sandbox.mounts, "sandbox.mounts");
     check_rules(l, &c->approvals.rules, "approvals.rules");
+    check_webhooks(l, &c->approvals.webhooks);
     for (size_t i = 0; i < c->views.n; i++) {
         if (c->views.v[i].name)
             check_view(l, &c->views.v[i]);
@@ -393,4 +514,6 @@ void mo_config_check(struct mo_config_load *l)
         mo_config_error_of(l, tls->cert ? &tls->cert : &tls->key,
                            "'server.tls' needs both 'cert' and 'key'");
     check_people(l);
+    check_budgets(l);
+    check_token_budgets(l);
 }

@@ -58,6 +58,9 @@ enum mo_role {
     MO_ROLES
 };
 
+/* Which waiting calls a webhook is told about. */
+enum mo_webhook_calls { MO_WEBHOOK_TEAM, MO_WEBHOOK_ALL };
+
 /* Which of the gateway's calls a person must approve. */
 enum mo_gw_approvals { MO_GW_BY_RULES, MO_GW_ASK_REST, MO_GW_NO_RULES };
 

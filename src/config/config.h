@@ -66,16 +66,40 @@ enum mo_transport {
     MO_TRANSPORT_BOX
 };
 enum mo_scope { MO_SCOPE_SHARED, MO_SCOPE_SESSION };
+/* Whose credentials a server gets. */
+enum mo_credentials {
+    MO_CREDENTIALS_SHARED,
+    MO_CREDENTIALS_USER,
+    MO_CREDENTIALS_EXCHANGE
+};
 enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
 
 /* A key that is not set and has no default is NULL (text) or 0 (number).
  * Enumerations are int so that one setter can write them. */
 
+enum mo_grant_kind { /* how a token is got; as enum mo_machine_grant */
+                     MO_GRANT_SIGN_IN,
+                     MO_GRANT_CLIENT,
+                     MO_GRANT_WORKLOAD,
+                     MO_GRANT_ENTERPRISE,
+};
+
+struct mo_config_idp { /* for MO_GRANT_ENTERPRISE */
+    const char *token_endpoint, *client_id, *client_secret;
+};
+
 struct mo_config_oauth {
     const char *client_id, *client_secret, *client_url, *issuer, *scope;
     const char *redirect;
+    const char *private_key, *assertion_file;
+    struct mo_config_idp idp;
     int64_t sign_in_seconds;
+    int grant; /* enum mo_grant_kind */
     bool enabled;
+};
+
+struct mo_config_exchange { /* RFC 8693 */
+    const char *url, *client_id, *client_secret, *audience, *scope;
 };
 
 struct mo_config_tool { /* an entry of mcpServers.NAME.tools */
@@ -121,13 +145,15 @@ struct mo_config_mcp { /* an entry of mcpServers */
     struct mo_config_list args, keywords, categories, tags, fallback;
     struct mo_config_map env, headers;
     struct mo_config_oauth oauth;
+    struct mo_config_exchange exchange;
     struct mo_config_tools tools;
     struct mo_config_network network;
     struct mo_config_mounts mounts;
     int transport, sandbox, scope;
-    int era; /* enum mo_server_era */
+    int era;         /* enum mo_server_era */
+    int credentials; /* enum mo_credentials */
     int64_t instances, timeout_ms, start_ms, install_ms, idle_seconds,
-        memory_mb, pids, retries, result_bytes, max_calls;
+        memory_mb, pids, retries, result_bytes, max_calls, calls_per_minute;
     double cpus;
     bool enabled, isolate;
     bool workspace; /* kept */
@@ -150,7 +176,10 @@ struct mo_config_rule {
     struct mo_config_list annotations; /* "readOnlyHint", "!openWorldHint" */
     int action;
     bool remember;
-    int approver; /* enum mo_approver */
+    int approver;                    /* enum mo_approver */
+    struct mo_config_list approvers; /* who approve instead; empty: nobody */
+    int64_t approvals;               /* how many different persons */
+    bool four_eyes;                  /* none of them asked for the call */
 };
 
 struct mo_config_rules {
@@ -164,8 +193,9 @@ struct mo_config_view { /* an entry of views */
     struct mo_config_list servers, tools; /* empty: all */
     struct mo_config_list people;         /* empty: everybody */
     struct mo_config_rules rules;         /* can only tighten approvals.rules */
-    int expose; /* enum mo_gw_expose, or MO_GW_EXPOSE_SAME */
-    int role;   /* enum mo_role: lowest one that may use it */
+    int expose;               /* enum mo_gw_expose, or MO_GW_EXPOSE_SAME */
+    int role;                 /* enum mo_role: lowest one that may use it */
+    int64_t calls_per_minute; /* 0: no limit */
     bool read_only;
 };
 
@@ -216,10 +246,23 @@ struct mo_config_store {
     const char *url, *dir;
 };
 
+struct mo_config_webhook {
+    const char *url, *secret; /* with references */
+    int calls;                /* enum mo_webhook_calls */
+    bool arguments;           /* are told */
+    bool private_net;         /* may be at a private address */
+};
+
+struct mo_config_webhooks {
+    struct mo_config_webhook *v;
+    size_t n;
+};
+
 struct mo_config_approvals {
     int fallback; /* "default" */
     int64_t timeout_seconds;
     struct mo_config_rules rules;
+    struct mo_config_webhooks webhooks;
 };
 
 struct mo_config_tls {
@@ -245,6 +288,7 @@ struct mo_config_server {
 struct mo_config_provider { /* an entry of people.providers */
     const char *name;
     const char *title, *issuer, *client_id, *client_secret;
+    const char *terminal_client; /* public client of `login`, or NULL */
     const char *name_claim, *groups_claim;
     bool introspect;              /* ask it about tokens that are not signed */
     struct mo_config_list scopes; /* asked for at sign-in */
@@ -265,6 +309,7 @@ struct mo_config_people {
     const char *url; /* the address of this server as people know it */
     struct mo_config_providers providers;
     struct mo_config_roles roles;
+    int64_t renew_s; /* of an identity that a provider has confirmed */
 };
 
 struct mo_config_secrets {
@@ -280,6 +325,33 @@ struct mo_config_log {
     int format;
 };
 
+struct mo_config_budget { /* limits of one name; 0: none (budget/budget.h) */
+    const char *name;
+    int64_t calls;         /* a minute */
+    int64_t boxes, turns;  /* at once */
+    int64_t tokens, money; /* a day; money in millionths */
+};
+
+struct mo_config_budget_list {
+    struct mo_config_budget *v;
+    size_t n;
+};
+
+struct mo_config_budgets {
+    struct mo_config_budget_list people, tokens;
+};
+
+struct mo_config_price { /* millionths for a million tokens */
+    const char *name;    /* of a model; may end with `*` */
+    int64_t input, output;
+    int64_t cache_read, cache_write; /* 0: as input */
+};
+
+struct mo_config_prices {
+    struct mo_config_price *v;
+    size_t n;
+};
+
 struct mo_config_origin;
 
 struct mo_config {
@@ -293,6 +365,8 @@ struct mo_config {
     struct mo_config_approvals approvals;
     struct mo_config_server server;
     struct mo_config_people people;
+    struct mo_config_budgets budgets;
+    struct mo_config_prices prices;
     struct mo_config_log log;
     struct mo_config_secrets secrets;
     struct mo_config_audit audit;

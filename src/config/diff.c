@@ -56,9 +56,8 @@ static bool same_items(const struct mo_key *k, const void *a, const void *b)
 static bool same_value(const struct mo_key *k, const char *a, const char *b)
 {
     static const size_t plain[] = {
-        [MO_KEY_BOOL] = sizeof(bool),
-        [MO_KEY_INT] = sizeof(int64_t),
-        [MO_KEY_NUM] = sizeof(double),
+        [MO_KEY_BOOL] = sizeof(bool),  [MO_KEY_INT] = sizeof(int64_t),
+        [MO_KEY_NUM] = sizeof(double), [MO_KEY_MONEY] = sizeof(int64_t),
         [MO_KEY_WORD] = sizeof(int),
     };
 

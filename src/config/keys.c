@@ -18,6 +18,8 @@
     .type = MO_KEY_INT, .off = AT(m, int64_t), .min = (lo), .max = (hi)
 #define NUM(m, lo, hi)                                                         \
     .type = MO_KEY_NUM, .off = AT(m, double), .min = (lo), .max = (hi)
+#define MONEY(m, hi)                                                           \
+    .type = MO_KEY_MONEY, .off = AT(m, int64_t), .min = 0, .max = (hi)
 #define STR(m) .type = MO_KEY_STR, .off = AT(m, const char *)
 #define WORD(m, w)                                                             \
     .type = MO_KEY_WORD, .off = AT(m, int), .words = (w), .nwords = MO_COUNT(w)
@@ -81,6 +83,17 @@ static const struct mo_key_word scopes[] = {
     {"shared", MO_SCOPE_SHARED},
     {"session", MO_SCOPE_SESSION},
 };
+static const struct mo_key_word grants[] = {
+    {"sign-in", MO_GRANT_SIGN_IN},
+    {"client-credentials", MO_GRANT_CLIENT},
+    {"workload", MO_GRANT_WORKLOAD},
+    {"enterprise", MO_GRANT_ENTERPRISE},
+};
+static const struct mo_key_word credentials[] = {
+    {"shared", MO_CREDENTIALS_SHARED},
+    {"user", MO_CREDENTIALS_USER},
+    {"exchange", MO_CREDENTIALS_EXCHANGE},
+};
 static const struct mo_key_word eras[] = {
     {"auto", MO_SERVER_ERA_AUTO},
     {"modern", MO_SERVER_ERA_MODERN},
@@ -90,6 +103,10 @@ static const struct mo_key_word actions[] = {
     {"ask", MO_ACTION_ASK},
     {"allow", MO_ACTION_ALLOW},
     {"deny", MO_ACTION_DENY},
+};
+static const struct mo_key_word webhook_calls[] = {
+    {"team", MO_WEBHOOK_TEAM},
+    {"all", MO_WEBHOOK_ALL},
 };
 static const struct mo_key_word approvers[] = {
     {"auto", MO_APPROVER_AUTO},
@@ -255,6 +272,21 @@ static const char *check_listen(const char *s)
 #define CPUS_MIN 0.01
 #define CPUS_MAX 1024.0
 
+#define T mo_config_idp
+static const struct mo_key idp_rows[] = {
+    {.name = "tokenEndpoint", STR(token_endpoint), .check = check_http},
+    {.name = "clientId",
+     STR(client_id),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF},
+    {.name = "clientSecret",
+     STR(client_secret),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+};
+static const struct mo_keys idp_keys = KEYS(idp_rows);
+#undef T
+
 #define T mo_config_oauth
 static const struct mo_key oauth_rows[] = {
     {.name = "enabled", BOOL(enabled), .def = "true"},
@@ -274,8 +306,32 @@ static const struct mo_key oauth_rows[] = {
      .check = mo_back_check,
      .def = MO_BACK_URI},
     {.name = "signInSeconds", INT(sign_in_seconds, 1, 86400), .def = "300"},
+    {.name = "grant", WORD(grant, grants), .def = "sign-in"},
+    {.name = "privateKey",
+     STR(private_key),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "assertionFile", STR(assertion_file), .check = check_not_empty},
+    {.name = "identityProvider", SECTION(idp, mo_config_idp, idp_keys)},
 };
 static const struct mo_keys oauth_keys = KEYS(oauth_rows);
+#undef T
+
+#define T mo_config_exchange
+static const struct mo_key exchange_rows[] = {
+    {.name = "url", STR(url), .check = check_http},
+    {.name = "clientId",
+     STR(client_id),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF},
+    {.name = "clientSecret",
+     STR(client_secret),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "audience", STR(audience), .check = check_not_empty},
+    {.name = "scope", STR(scope), .check = check_scope},
+};
+static const struct mo_keys exchange_keys = KEYS(exchange_rows);
 #undef T
 
 #define T mo_config_tool
@@ -342,6 +398,8 @@ static const struct mo_key mcp_rows[] = {
      .flags = MO_KEY_REF | MO_KEY_URL},
     {.name = "headers", MAP(headers), .flags = MO_KEY_REF | MO_KEY_SECRET},
     {.name = "oauth", SECTION(oauth, mo_config_oauth, oauth_keys)},
+    {.name = "exchange", SECTION(exchange, mo_config_exchange, exchange_keys)},
+    {.name = "credentials", WORD(credentials, credentials), .def = "shared"},
     {.name = "image", STR(image), .check = check_not_empty},
     {.name = "transport", WORD(transport, transports), .def = "auto"},
     {.name = "type", WORD(transport, transports), .flags = MO_KEY_ALIAS},
@@ -361,6 +419,7 @@ static const struct mo_key mcp_rows[] = {
     {.name = "fallback", LIST(fallback)},
     {.name = "retries", INT(retries, 0, MO_KEY_RETRIES_MAX), .def = "1"},
     {.name = "maxCalls", INT(max_calls, 0, 100000), .def = "0"},
+    {.name = "callsPerMinute", INT(calls_per_minute, 0, 1e6), .def = "0"},
     {.name = "resultBytes", INT(result_bytes, -1, 1e9), .def = "-1"},
     {.name = "tools",
      DICT(tools, mo_config_tools, tools_keys, MO_KEY_TOOLS_MAX),
@@ -513,10 +572,30 @@ static const struct mo_key rule_rows[] = {
     {.name = "annotations", LIST(annotations), .check = check_annotation},
     {.name = "remember", BOOL(remember), .def = "true"},
     {.name = "approver", WORD(approver, approvers), .def = "auto"},
+    {.name = "approvers", LIST(approvers), .check = check_not_empty},
+    {.name = "approvals", INT(approvals, 1, MO_KEY_PERSONS_MAX), .def = "1"},
+    {.name = "fourEyes", BOOL(four_eyes), .def = "false"},
     {.name = "action", WORD(action, actions), .def = "ask"},
     {.name = "reason", STR(reason)},
 };
 static const struct mo_keys rule_keys = KEYS(rule_rows);
+#undef T
+
+#define T mo_config_webhook
+static const struct mo_key webhook_rows[] = {
+    {.name = "url",
+     STR(url),
+     .check = check_http,
+     .flags = MO_KEY_REF | MO_KEY_URL},
+    {.name = "secret",
+     STR(secret),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "calls", WORD(calls, webhook_calls), .def = "team"},
+    {.name = "arguments", BOOL(arguments), .def = "false"},
+    {.name = "private", BOOL(private_net), .def = "false"},
+};
+static const struct mo_keys webhook_keys = KEYS(webhook_rows);
 #undef T
 
 #define T mo_config_approvals
@@ -527,6 +606,8 @@ static const struct mo_key approvals_rows[] = {
      .def = "600"},
     {.name = "rules",
      ARRAY(rules, mo_config_rules, rule_keys, MO_KEY_RULES_MAX)},
+    {.name = "webhooks",
+     ARRAY(webhooks, mo_config_webhooks, webhook_keys, MO_KEY_WEBHOOKS_MAX)},
 };
 static const struct mo_keys approvals_keys = KEYS(approvals_rows);
 #undef T
@@ -546,6 +627,7 @@ static const struct mo_key view_rows[] = {
     {.name = "expose", WORD(expose, view_exposures), .def = "gateway"},
     {.name = "rules",
      ARRAY(rules, mo_config_rules, rule_keys, MO_KEY_RULES_MAX)},
+    {.name = "callsPerMinute", INT(calls_per_minute, 0, 1e6), .def = "0"},
     {.name = "role", WORD(role, roles), .def = "user"},
     {.name = "people",
      LIST(people),
@@ -674,6 +756,9 @@ static const struct mo_key provider_rows[] = {
      STR(client_secret),
      .check = check_not_empty,
      .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "terminalClientId",
+     STR(terminal_client),
+     .check = check_not_empty},
     {.name = "scopes", LIST(scopes), .check = check_scope},
     {.name = "nameClaim",
      STR(name_claim),
@@ -706,8 +791,42 @@ static const struct mo_key people_rows[] = {
     {.name = "providers",
      DICT(providers, mo_config_providers, provider_keys, MO_KEY_PROVIDERS_MAX)},
     {.name = "roles", SECTION(roles, mo_config_roles, roles_keys)},
+    {.name = "renewSeconds", INT(renew_s, 10, 43200), .def = "3600"},
 };
 static const struct mo_keys people_keys = KEYS(people_rows);
+#undef T
+
+#define T mo_config_budget
+static const struct mo_key budget_rows[] = {
+    {.name = "callsPerMinute", INT(calls, 0, 1e6), .def = "0"},
+    {.name = "boxes", INT(boxes, 0, 1e6), .def = "0"},
+    {.name = "turns", INT(turns, 0, 1e6), .def = "0"},
+    {.name = "tokensPerDay", INT(tokens, 0, 1e12), .def = "0"},
+    {.name = "moneyPerDay", MONEY(money, 1e9), .def = "0"},
+};
+static const struct mo_keys budget_keys = KEYS(budget_rows);
+#undef T
+
+#define T mo_config_budgets
+static const struct mo_key budgets_rows[] = {
+    {.name = "people",
+     DICT(people, mo_config_budget_list, budget_keys, MO_KEY_BUDGETS_MAX),
+     .flags = MO_KEY_ANY},
+    {.name = "tokens",
+     DICT(tokens, mo_config_budget_list, budget_keys, MO_KEY_BUDGETS_MAX),
+     .flags = MO_KEY_ANY},
+};
+static const struct mo_keys budgets_keys = KEYS(budgets_rows);
+#undef T
+
+#define T mo_config_price
+static const struct mo_key price_rows[] = {
+    {.name = "input", MONEY(input, 1e6), .def = "0"},
+    {.name = "output", MONEY(output, 1e6), .def = "0"},
+    {.name = "cacheRead", MONEY(cache_read, 1e6), .def = "0"},
+    {.name = "cacheWrite", MONEY(cache_write, 1e6), .def = "0"},
+};
+static const struct mo_keys price_keys = KEYS(price_rows);
 #undef T
 
 #define T mo_config
@@ -724,6 +843,10 @@ static const struct mo_key root_rows[] = {
      SECTION(approvals, mo_config_approvals, approvals_keys)},
     {.name = "server", SECTION(server, mo_config_server, server_keys)},
     {.name = "people", SECTION(people, mo_config_people, people_keys)},
+    {.name = "budgets", SECTION(budgets, mo_config_budgets, budgets_keys)},
+    {.name = "prices",
+     DICT(prices, mo_config_prices, price_keys, MO_KEY_PRICES_MAX),
+     .flags = MO_KEY_ANY},
     {.name = "log", SECTION(log, mo_config_log, log_keys)},
     {.name = "secrets", SECTION(secrets, mo_config_secrets, secrets_keys)},
     {.name = "audit", SECTION(audit, mo_config_audit, audit_keys)},

@@ -20,6 +20,7 @@ enum mo_key_type {
     MO_KEY_BOOL,    /* bool */
     MO_KEY_INT,     /* int64_t */
     MO_KEY_NUM,     /* double */
+    MO_KEY_MONEY,   /* int64_t, millionths (codec/money.h) */
     MO_KEY_STR,     /* const char * */
     MO_KEY_WORD,    /* int, one of words */
     MO_KEY_LIST,    /* struct mo_config_list */
@@ -38,13 +39,18 @@ enum mo_key_type {
 #define MO_KEY_NONE    64u /* SECTION: "none" stands for an empty one */
 #define MO_KEY_HOST    128u /* its elements have names of hosts */
 #define MO_KEY_FILLED  256u /* LIST: must not be empty */
+#define MO_KEY_ANY     512u /* its elements have names of any kind */
 
 #define MO_KEY_TEXT_MAX      ((size_t)32 * 1024) /* bytes of one text */
 #define MO_KEY_ITEMS_MAX     ((size_t)256)       /* of one list or map */
 #define MO_KEY_MCP_MAX       ((size_t)512)
 #define MO_KEY_PROVIDERS_MAX ((size_t)16)
 #define MO_KEY_RULES_MAX     ((size_t)1024)
+#define MO_KEY_WEBHOOKS_MAX  ((size_t)8)
+#define MO_KEY_PERSONS_MAX   5 /* who approve one call */
 #define MO_KEY_VIEWS_MAX     ((size_t)64)
+#define MO_KEY_BUDGETS_MAX   ((size_t)1024)
+#define MO_KEY_PRICES_MAX    ((size_t)512)
 #define MO_KEY_TOOLS_MAX     ((size_t)1024) /* of one server */
 #define MO_KEY_TOOL_MAX      ((size_t)256)  /* bytes of a tool's name */
 #define MO_KEY_RETRIES_MAX   5

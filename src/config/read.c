@@ -205,7 +205,10 @@ static void read_named(struct reader *r, const struct mo_key *k, char *items,
         mo_config_error_at(r->l, key.p,
                            "'%s': a tool's name has 1 to %zu bytes", r->path,
                            MO_KEY_TOOL_MAX);
-    else if (!(k->flags & (MO_KEY_TOOL | MO_KEY_HOST)) &&
+    else if (k->flags & MO_KEY_ANY && !is_valid_tool(name))
+        mo_config_error_at(r->l, key.p, "'%s': a name has 1 to %zu bytes",
+                           r->path, MO_KEY_TOOL_MAX);
+    else if (!(k->flags & (MO_KEY_TOOL | MO_KEY_HOST | MO_KEY_ANY)) &&
              !mo_reference_is_name(name, MO_KEY_NAME_MAX))
         mo_config_error_at(r->l, key.p,
                            "'%s': a name has 1 to %zu letters, digits, '-', "

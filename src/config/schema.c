@@ -68,6 +68,7 @@ static void schema_type(struct schema *s, const struct mo_key *k,
         [MO_KEY_BOOL] = {"boolean", NULL},
         [MO_KEY_INT] = {"integer", NULL},
         [MO_KEY_NUM] = {"number", NULL},
+        [MO_KEY_MONEY] = {"number", NULL},
         [MO_KEY_STR] = {"string", NULL},
         [MO_KEY_WORD] = {"string", NULL},
         [MO_KEY_LIST] = {"array", "items"},
@@ -78,7 +79,7 @@ static void schema_type(struct schema *s, const struct mo_key *k,
     struct mo_jw *w = &s->w;
 
     mo_jw_member_cstr(w, "type", rows[k->type].type);
-    if (k->type == MO_KEY_INT || k->type == MO_KEY_NUM) {
+    if (k->type >= MO_KEY_INT && k->type <= MO_KEY_MONEY) {
         mo_jw_member_f64(w, "minimum", k->min);
         mo_jw_member_f64(w, "maximum", k->max);
     }
@@ -182,9 +183,10 @@ static void docs_type(struct mo_buf *b, const struct mo_key *k)
         [MO_KEY_LIST] = "list of texts",   [MO_KEY_MAP] = "texts by name",
         [MO_KEY_DICT] = "objects by name", [MO_KEY_ARRAY] = "list of objects",
         [MO_KEY_INT] = "whole number",     [MO_KEY_NUM] = "number",
+        [MO_KEY_MONEY] = "amount",
     };
 
-    if (k->type == MO_KEY_INT || k->type == MO_KEY_NUM) {
+    if (k->type >= MO_KEY_INT && k->type <= MO_KEY_MONEY) {
         mo_buf_printf(b, "%s, %.15g to %.15g", words[k->type], k->min, k->max);
     } else if (k->type != MO_KEY_WORD) {
         mo_buf_puts(b, words[k->type]);

@@ -1,5 +1,6 @@
 /* show.c - shows the effective values, secrets masked; see doc.h. */
 #include "codec/json/json.h"
+#include "codec/money.h"
 #include "config/doc.h"
 #include "config/keys.h"
 #include "config/reference.h"
@@ -87,6 +88,14 @@ static void put_masked(struct mo_jw *w, const struct mo_key *k, const char *s)
 
 /* --- one value as JSON --------------------------------------------------- */
 
+static void put_money(struct mo_jw *w, int64_t amount)
+{
+    mo_autobuf struct mo_buf b = {.max = 64};
+
+    mo_money_put(&b, amount);
+    mo_jw_raw(w, mo_buf_view(&b));
+}
+
 static void show_value(struct mo_jw *w, const struct mo_key *k,
                        const void *field)
 {
@@ -103,6 +112,9 @@ static void show_value(struct mo_jw *w, const struct mo_key *k,
         break;
     case MO_KEY_NUM:
         mo_jw_f64(w, *(const double *)field);
+        break;
+    case MO_KEY_MONEY:
+        put_money(w, *(const int64_t *)field);
         break;
     case MO_KEY_WORD:
         mo_jw_cstr(w, mo_key_word(k, *(const int *)field));

@@ -8,6 +8,7 @@
 #include "config/read.h"
 
 #include "base/nearest.h"
+#include "codec/money.h"
 #include "config/reference.h"
 
 static int fail_no_memory(struct mo_config_load *l, struct mo_err *e)
@@ -164,6 +165,24 @@ static int set_word(struct mo_config_load *l, const struct mo_key *k,
     return store_word(k, field, s, e);
 }
 
+/* The digits are read as they are written: no rounding. */
+static int set_money(struct mo_config_load *l, const struct mo_key *k,
+                     void *field, struct mo_json v, struct mo_err *e)
+{
+    int64_t amount = 0;
+
+    (void)l;
+    if (!mo_json_is(v, MO_JSON_NUMBER) ||
+        mo_money_read(mo_json_text(v), &amount) < 0 ||
+        (double)amount > k->max * MO_MONEY_ONE)
+        return mo_fail(e, MO_EINVAL,
+                       "must be an amount from 0 to %.15g, with at most six "
+                       "digits after the point",
+                       k->max);
+    memcpy(field, &amount, sizeof(amount));
+    return 0;
+}
+
 static int set_list(struct mo_config_load *l, const struct mo_key *k,
                     void *field, struct mo_json v, struct mo_err *e)
 {
@@ -263,9 +282,9 @@ typedef int set_fn(struct mo_config_load *l, const struct mo_key *k,
 
 static set_fn *const setters[] = {
     [MO_KEY_BOOL] = set_bool, [MO_KEY_INT] = set_int,
-    [MO_KEY_NUM] = set_num,   [MO_KEY_STR] = set_str,
-    [MO_KEY_WORD] = set_word, [MO_KEY_LIST] = set_list,
-    [MO_KEY_MAP] = set_map,
+    [MO_KEY_NUM] = set_num,   [MO_KEY_MONEY] = set_money,
+    [MO_KEY_STR] = set_str,   [MO_KEY_WORD] = set_word,
+    [MO_KEY_LIST] = set_list, [MO_KEY_MAP] = set_map,
 };
 
 int mo_config_set_json(struct mo_config_load *l, const struct mo_key *k,

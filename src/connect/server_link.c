@@ -1,9 +1,11 @@
 #include "connect/server_link.h"
 
+#include "connect/accounts.h"
 #include "connect/boxed_link.h"
 #include "connect/hidden_dirs.h"
 #include "connect/resolved_server.h"
 #include "connect/sign_in.h"
+#include "connect/token_exchange.h"
 #include "loop/runner.h"
 #include "mcp/link/link_sse.h"
 
@@ -26,6 +28,8 @@ struct mo_server_link {
     struct mo_boxed_link *boxed;       /* NULL: no box needed yet */
     struct mo_list sign_ins;           /* struct mo_sign_in */
     unsigned nsign_ins;
+    struct mo_accounts *accounts;       /* NULL: not needed yet */
+    struct mo_token_exchange *exchange; /* likewise */
     struct mo_stderr_tail *stderr_tail;
     struct mo_approvals *approvals; /* or NULL */
     struct mo_later later;          /* runs the next step of closing */
@@ -114,11 +118,63 @@ static struct mo_sign_in *new_sign_in(struct mo_server_link *d,
     return x;
 }
 
+/* Uses the tokens of that person. */
+static int use_account(struct mo_server_link *d, const struct mo_config_mcp *s,
+                       struct mo_resolved_server *t, struct mo_span person,
+                       struct mo_err *e)
+{
+    struct mo_accounts *all = mo_server_link_accounts(d, e);
+    mo_autofree char *name = mo_strndup(person.n ? person.p : "", person.n);
+    const struct mo_sign_in_opts o = {
+        .loop = d->loop,
+        .http = d->http,
+        .cfg = d->cfg,
+        .server = s,
+        .url = t->remote.url,
+        .ask = d->ask,
+        .err = d->err,
+        .person = name,
+    };
+
+    if (!all)
+        return e->code;
+    if (!name)
+        return mo_fail(e, MO_ENOMEM, "connection");
+    return mo_accounts_use(all, &o, &t->remote.auth, e);
+}
+
+static int use_exchange(struct mo_server_link *d, const struct mo_config_mcp *s,
+                        struct mo_resolved_server *t, struct mo_span person,
+                        struct mo_err *e)
+{
+    if (!d->exchange && mo_token_exchange_new(d->loop, &d->exchange, e) < 0)
+        return e->code;
+    return mo_token_exchange_use(d->exchange, d->http, d->cfg, s, t->remote.url,
+                                 person, &t->remote.auth, e);
+}
+
+void mo_server_link_subject(struct mo_server_link *d, const char *person,
+                            struct mo_span token)
+{
+    bool wanted = d->exchange != NULL;
+
+    for (size_t i = 0; i < d->cfg->mcp.n && !wanted; i++)
+        wanted = d->cfg->mcp.v[i].credentials == MO_CREDENTIALS_EXCHANGE;
+    if (wanted && (d->exchange ||
+                   mo_token_exchange_new(d->loop, &d->exchange, NULL) == 0))
+        mo_token_exchange_subject(d->exchange, person, token);
+}
+
 static int use_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
-                       struct mo_resolved_server *t, struct mo_err *e)
+                       struct mo_resolved_server *t, struct mo_span person,
+                       struct mo_err *e)
 {
     struct mo_sign_in *x = NULL;
 
+    if (s->credentials == MO_CREDENTIALS_EXCHANGE)
+        return use_exchange(d, s, t, person, e);
+    if (s->credentials == MO_CREDENTIALS_USER)
+        return use_account(d, s, t, person, e);
     if (t->old_sse || !mo_sign_in_wanted(s))
         return 0;
     x = find_sign_in(d, s, t->remote.url);
@@ -133,6 +189,10 @@ static int use_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
 struct mo_sign_in *mo_server_link_sign_in(const struct mo_server_link *d,
                                           const struct mo_config_mcp *s)
 {
+    if (s->credentials == MO_CREDENTIALS_USER)
+        return d->accounts
+                   ? mo_accounts_sign_in(d->accounts, s->name, mo_span(NULL, 0))
+                   : NULL;
     mo_list_each_entry (x, &d->sign_ins, struct mo_sign_in, node) {
         if (x->o.server == s)
             return x;
@@ -140,26 +200,76 @@ struct mo_sign_in *mo_server_link_sign_in(const struct mo_server_link *d,
     return NULL;
 }
 
-/* --- opening a link ------------------------------------------------------- */
-
-static int link_remote(struct mo_server_link *d, const struct mo_config_mcp *s,
-                       struct mo_resolved_server *t, struct mo_link **out,
-                       struct mo_err *e)
+static struct mo_httpc *open_http(void *ctx, struct mo_err *e)
 {
     const struct mo_httpc_opts o = {.active = REQUESTS_MAX,
                                     .waiting = REQUESTS_MAX};
-    int rc = 0;
+    struct mo_server_link *d = ctx;
 
     if (!d->http)
         d->http = mo_httpc_new(d->loop, &o, e);
-    if (!d->http)
+    return d->http;
+}
+
+struct mo_accounts *mo_server_link_accounts(struct mo_server_link *d,
+                                            struct mo_err *e)
+{
+    const struct mo_accounts_opts o = {.loop = d->loop,
+                                       .dial = mo_server_link_server,
+                                       .http = open_http,
+                                       .ctx = d};
+
+    if (!d->accounts && mo_accounts_new(&o, d->cfg, &d->accounts, e) < 0)
+        return NULL;
+    if (d->approvals)
+        mo_accounts_audit(d->accounts, mo_approvals_audit(d->approvals));
+    return d->accounts;
+}
+
+void mo_server_link_done(void *ctx, const char *server, struct mo_span who)
+{
+    struct mo_server_link *d = ctx;
+
+    if (d->accounts)
+        mo_accounts_release(d->accounts, server, who);
+    if (d->exchange)
+        mo_token_exchange_release(d->exchange, server, who);
+}
+
+bool mo_server_link_connected(void *ctx, const char *server,
+                              struct mo_span person, struct mo_buf *address)
+{
+    struct mo_server_link *d = ctx;
+    const struct mo_config_mcp *s = find_server(d, server);
+    struct mo_accounts *all = mo_server_link_accounts(d, NULL);
+
+    if (s && s->credentials == MO_CREDENTIALS_EXCHANGE)
+        return true; /* the exchange decides */
+    if (all && mo_accounts_has(all, server, person))
+        return true;
+    if (all)
+        mo_accounts_put_page(all, server, address);
+    return false;
+}
+
+/* --- opening a link ------------------------------------------------------- */
+
+static int link_remote(struct mo_server_link *d, const struct mo_config_mcp *s,
+                       struct mo_resolved_server *t, struct mo_span person,
+                       struct mo_link **out, struct mo_err *e)
+{
+    int rc = 0;
+
+    t->remote.http = open_http(d, e);
+    if (!t->remote.http)
         return e->code;
-    t->remote.http = d->http;
-    rc = use_sign_in(d, s, t, e);
+    rc = use_sign_in(d, s, t, person, e);
     if (rc < 0)
         return rc;
     rc = t->old_sse ? mo_link_sse(d->loop, &t->remote, out, e)
                     : mo_link_http(d->loop, &t->remote, out, e);
+    if (rc < 0 && s->credentials != MO_CREDENTIALS_SHARED)
+        mo_server_link_done(d, s->name, person);
     return rc < 0 ? mo_wrap(e, "%s", t->remote.url) : 0;
 }
 
@@ -222,7 +332,8 @@ static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
 }
 
 static int open_link(struct mo_server_link *d, const struct mo_config_mcp *s,
-                     struct mo_arena *a, struct mo_link **out, struct mo_err *e)
+                     struct mo_span person, struct mo_arena *a,
+                     struct mo_link **out, struct mo_err *e)
 {
     struct mo_resolved_server t;
     int rc = mo_resolved_server_init(&t, a, d->cfg, s, e);
@@ -233,7 +344,8 @@ static int open_link(struct mo_server_link *d, const struct mo_config_mcp *s,
     t.child.line_max = d->message_max;
     t.child.data_max = (uint64_t)s->memory_mb << 20;
     t.remote.message_max = d->message_max;
-    rc = s->url ? link_remote(d, s, &t, out, e) : link_child(d, s, &t, out, e);
+    rc = s->url ? link_remote(d, s, &t, person, out, e)
+                : link_child(d, s, &t, out, e);
     if (rc < 0)
         mo_resolved_server_scrub(&t, e);
     mo_resolved_server_wipe(&t); /* the link has copied it */
@@ -259,12 +371,12 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
     mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
     int rc = 0;
 
-    (void)who; /* a session needs only a link of its own */
     if (!s)
         return mo_fail(e, MO_ENOTFOUND, "%s is not configured", server);
     if (mo_boxed_link_is(s))
         return link_box(d, s, c, e);
-    rc = open_link(d, s, &a, &k, e);
+    /* a session needs only a link of its own, a person also credentials */
+    rc = open_link(d, s, who, &a, &k, e);
     if (rc == 0)
         mo_conn_dialed(c, k, NULL);
     return rc;
@@ -332,6 +444,10 @@ static void on_later(struct mo_later *w)
 
     if (x) {
         mo_sign_in_end(x, on_gone, d);
+    } else if (d->accounts) {
+        mo_accounts_close(mo_take_ptr(&d->accounts), on_gone, d);
+    } else if (d->exchange) {
+        mo_token_exchange_close(mo_take_ptr(&d->exchange), on_gone, d);
     } else if (d->boxed) {
         mo_boxed_link_close(mo_take_ptr(&d->boxed), on_gone, d);
     } else if (d->http) {
@@ -386,6 +502,8 @@ void mo_server_link_config(struct mo_server_link *d,
 
     d->cfg = mo_config_ref(cfg);
     mo_config_unref(old);
+    if (d->accounts)
+        mo_accounts_config(d->accounts, cfg);
 }
 
 const struct mo_config *mo_server_link_now(const struct mo_server_link *d)

@@ -26,6 +26,7 @@
 
 struct mo_server_link;
 struct mo_sign_in;
+struct mo_accounts; /* accounts.h */
 
 /* How connections to it are opened. */
 enum mo_conn_mode mo_server_link_mode(const struct mo_config_mcp *s);
@@ -58,6 +59,15 @@ const struct mo_config *mo_server_link_now(const struct mo_server_link *d);
 void mo_server_link_approvals(struct mo_server_link *d,
                               struct mo_approvals *approvals);
 
+/* The persons' own sign-ins; made by the first call. NULL and *e: no memory. */
+struct mo_accounts *mo_server_link_accounts(struct mo_server_link *d,
+                                            struct mo_err *e);
+
+/* The person sent this access token of a provider with a request; for servers
+ * with `credentials: exchange`. */
+void mo_server_link_subject(struct mo_server_link *d, const char *person,
+                            struct mo_span token);
+
 /* The last stderr output of each server. */
 const struct mo_stderr_tail *
 mo_server_link_said(const struct mo_server_link *d);
@@ -65,6 +75,12 @@ mo_server_link_said(const struct mo_server_link *d);
 /* Callbacks for struct mo_upstream_opts; ctx is the struct mo_server_link. */
 int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
                           struct mo_conn *c, struct mo_err *e);
+/* A connection that was made for `who` is closed. */
+void mo_server_link_done(void *ctx, const char *server, struct mo_span who);
+/* True if the person may use the server: has credentials there, or needs none.
+ * Else the address at which to connect is appended, if there is one. */
+bool mo_server_link_connected(void *ctx, const char *server,
+                              struct mo_span person, struct mo_buf *address);
 struct mo_conn_verdict mo_server_link_verdict(void *ctx, const char *server);
 void mo_server_link_learnt(void *ctx, const char *server,
                            struct mo_conn_verdict v);

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "connect/machine_grant.h"
 #include "secrets/resolve.h"
 
 #define TEXT_MAX  ((size_t)32 * 1024) /* bytes of a client id or secret */
@@ -29,6 +30,10 @@ static void on_url(void *ctx, const char *url)
     struct mo_sign_in *s = ctx;
 
     s->asked = true;
+    if (s->o.page) {
+        s->o.told(s->o.ctx, url, NULL);
+        return;
+    }
     (void)dprintf(s->o.err,
                   "%s wants you to sign in. Open this address in a browser on "
                   "this machine:\n\n  %s\n\nWaiting for %llu seconds.\n",
@@ -42,6 +47,10 @@ static void on_end(void *ctx, const struct mo_err *why)
     s->ended = true;
     s->answered = s->asked; /* maybe before mo_sign_in_wait() is called */
     s->why = why ? *why : (struct mo_err){0};
+    if (s->o.page)
+        s->asked = false; /* nobody waits for it here */
+    if (s->o.told)
+        s->o.told(s->o.ctx, NULL, why);
 }
 
 static bool has_ended(void *ctx)
@@ -106,6 +115,21 @@ static int resolve_ref(struct mo_sign_in *s, const struct mo_config *cfg,
                : mo_fail(e, MO_ENOMEM, "client of a sign-in");
 }
 
+static int open_sealed(struct mo_sign_in *s, struct mo_err *e)
+{
+    const struct mo_sign_in_opts *o = &s->o;
+    struct mo_span server = mo_span_cstr(o->server->name);
+    int rc = mo_account_file_init(&s->file, o->cfg, o->vault, server,
+                                  mo_span_cstr(o->person), e);
+
+    if (rc == 0)
+        rc = mo_account_client_init(&s->client_file, o->cfg, o->vault, server,
+                                    e);
+    if (rc == 0)
+        rc = mo_account_file_open(&s->file, &s->tokens, e);
+    return rc < 0 ? rc : mo_account_file_open(&s->client_file, &s->clients, e);
+}
+
 static int open_tokens(struct mo_sign_in *s, const char *dir, struct mo_err *e)
 {
     char path[PATH_MAX];
@@ -128,29 +152,52 @@ static int open_oauth(struct mo_sign_in *s, const struct mo_sign_in_opts *o,
         .client_url = c->client_url,
         .issuer = c->issuer,
         .scope = c->scope,
+        .redirect = s->o.page,
         .back = c->redirect,
         .mute = !o->ask,
+        .lazy = s->o.person != NULL,
         .sign_in_ms = s->ms,
         .on_sign_in = on_url,
         .on_end = on_end,
         .ctx = s,
     };
-    int rc = open_tokens(s, o->cfg->store.dir, e);
+    int rc =
+        s->o.person ? open_sealed(s, e) : open_tokens(s, o->cfg->store.dir, e);
 
     if (rc == 0)
         rc = resolve_ref(s, o->cfg, c->client_id, &oo.client_id, e);
     if (rc == 0)
         rc = resolve_ref(s, o->cfg, c->client_secret, &oo.client_secret, e);
+    if (rc == 0)
+        rc = mo_machine_grant(o->cfg, c, &s->a, &oo.machine, e);
     oo.tokens = s->tokens;
+    oo.clients = s->clients;
     return rc < 0 ? rc : mo_oauth_new(&oo, &s->oauth, e);
 }
 
 static void sign_in_free(struct mo_sign_in *s)
 {
     mo_tokens_close(s->tokens);
+    mo_tokens_close(s->clients);
+    mo_account_file_fini(&s->file);
+    mo_account_file_fini(&s->client_file);
     mo_config_unref(s->o.cfg);
     mo_arena_fini(&s->a);
     mo_free(s);
+}
+
+static int copy_texts(struct mo_sign_in *s)
+{
+    const char **texts[] = {&s->o.url, &s->o.person, &s->o.page};
+
+    for (size_t i = 0; i < MO_COUNT(texts); i++) {
+        if (!*texts[i])
+            continue;
+        *texts[i] = mo_arena_strndup(&s->a, *texts[i], strlen(*texts[i]));
+        if (!*texts[i])
+            return MO_ENOMEM;
+    }
+    return 0;
 }
 
 int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
@@ -164,9 +211,9 @@ int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
     mo_arena_init(&s->a, ARENA_MAX);
     s->o = *o;
     s->o.cfg = mo_config_ref(o->cfg);
-    s->o.url = mo_arena_strndup(&s->a, o->url, strlen(o->url));
     s->ms = (uint64_t)o->server->oauth.sign_in_seconds * 1000;
-    rc = s->o.url ? open_oauth(s, o, e) : mo_fail(e, MO_ENOMEM, "sign-in");
+    rc = copy_texts(s) == 0 ? open_oauth(s, o, e)
+                            : mo_fail(e, MO_ENOMEM, "sign-in");
     if (rc < 0)
         sign_in_free(s);
     else
@@ -190,6 +237,11 @@ void mo_sign_in_end(struct mo_sign_in *s, void (*gone)(void *ctx), void *ctx)
 }
 
 /* --- accessors ------------------------------------------------------------ */
+
+struct mo_oauth *mo_sign_in_oauth(const struct mo_sign_in *s)
+{
+    return s->oauth;
+}
 
 struct mo_auth *mo_sign_in_auth(struct mo_sign_in *s)
 {

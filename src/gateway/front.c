@@ -107,7 +107,8 @@ static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
     struct list_wait *w;
 
     mo_rewrite_client(c, who);
-    if (!mo_catalog_refresh_wanted(v, mo_span_cstr(who), mo_rewrite_caps(g, c)))
+    if (!mo_catalog_refresh_wanted(v, mo_span_cstr(who), c->person,
+                                   mo_rewrite_caps(g, c)))
         return false;
     w = mo_new(struct list_wait);
     if (!w)

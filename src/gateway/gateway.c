@@ -34,7 +34,7 @@ static void on_child_open(void *ctx, struct mo_child *c)
         k->lists[i].child = k;
     mo_list_push(&s->children, &k->node);
     mo_gw_watch_opened(k);
-    mo_catalog_refresh_child(k, LISTS_ALL);
+    mo_catalog_refresh_child(k, mo_catalog_refresh_due(k));
 }
 
 static void on_child_lost(void *ctx, struct mo_child *c,
@@ -144,7 +144,7 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
         mo_free(t);
         return NULL;
     }
-    mo_upstream_join_pool(t->up, &g->pool);
+    mo_upstream_join_pool(t->up, s->per_person ? &g->person_pool : &g->pool);
     return t;
 }
 
@@ -354,6 +354,8 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->restart = mo_gw_front_restart;
     g->read_lists = mo_catalog_refresh_child;
     mo_upstream_pool_init(&g->pool, o->most);
+    mo_upstream_pool_init(&g->person_pool, MO_UPSTREAM_PERSONS_MAX);
+    mo_list_init(&g->connects);
     mo_list_init(&g->leaving);
     mo_list_init(&g->eps);
     mo_list_init(&g->views);
@@ -455,7 +457,7 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
 
 void mo_gateway_single(struct mo_gateway *g)
 {
-    g->single = g->pool.single = true;
+    g->single = g->pool.single = g->person_pool.single = true;
 }
 
 int mo_gateway_view_serve(struct mo_gw_view *v, struct mo_endpoint *ep)
@@ -494,4 +496,17 @@ void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)
     mo_gw_view_changed(&g->whole, what, true);
     mo_list_each_entry_safe (v, &g->views, struct mo_gw_view, node)
         mo_gw_view_changed(v, what, false);
+}
+
+void mo_gateway_person(struct mo_gateway *g, const char *server,
+                       const char *person, bool connected)
+{
+    struct server_slot *s = mo_gw_find_slot(g, mo_span_cstr(server));
+    char key[MO_GW_WHO_MAX];
+
+    mo_rewrite_person(mo_span_cstr(person), key);
+    if (s) /* a new sign-in may be another account: begin anew */
+        mo_upstream_close_child_of(s->up, mo_span_cstr(key));
+    if (connected)
+        mo_connect_check(g);
 }

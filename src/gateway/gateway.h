@@ -39,6 +39,10 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
 
 /* Starts every server and reads its lists again. */
 void mo_gateway_refresh(struct mo_gateway *g);
+/* A person has connected to that server, or is disconnected from it: calls that
+ * waited for it go on; the person's connection is closed. */
+void mo_gateway_person(struct mo_gateway *g, const char *server,
+                       const char *person, bool connected);
 /* True while any list is being read. */
 bool mo_gateway_busy(const struct mo_gateway *g);
 

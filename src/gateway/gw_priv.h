@@ -52,7 +52,7 @@ void mo_gw_front_reloaded(struct mo_gateway *g);
 /* Reads the lists of all servers of the view that have none. True: some are
  * pending. */
 bool mo_catalog_refresh_wanted(const struct mo_gw_view *v, struct mo_span who,
-                               struct mo_span caps);
+                               struct mo_span person, struct mo_span caps);
 bool mo_catalog_refresh_pending(const struct mo_gw_view *v);
 /* Time in ms that a list request waits for pending lists; 0: all are known, or
  * late. So a server that hangs delays the first list only. */
@@ -66,9 +66,12 @@ void mo_catalog_refresh_put_awaited(const struct mo_gw_view *v,
 void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds);
 void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind);
 void mo_catalog_refresh_stop(struct server_slot *s); /* it was removed */
-/* Reads the lists of one server, also known ones. */
+/* Reads the lists of one server, also known ones. Of a server with credentials
+ * of its users: over the connection of that person. */
 void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
-                             struct mo_span caps);
+                             struct mo_span person, struct mo_span caps);
+/* The lists to read when the child opens; bits. */
+unsigned mo_catalog_refresh_due(const struct gw_child *k);
 bool mo_catalog_refresh_reading(const struct server_slot *s);
 /* Reads the tools of all servers that are running. */
 void mo_catalog_refresh_running(struct mo_gateway *g);

@@ -54,9 +54,10 @@ void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
     mo_rewrite_who(r->peer, MO_SPAN("inside"), who);
     s = r->server ? mo_gw_find_slot(r->g, mo_span_cstr(r->server)) : NULL;
     if (s)
-        mo_catalog_refresh_slot(s, mo_span_cstr(who), r->caps);
+        mo_catalog_refresh_slot(s, mo_span_cstr(who), r->person, r->caps);
     else if (!r->server)
-        (void)mo_catalog_refresh_wanted(&g->whole, mo_span_cstr(who), r->caps);
+        (void)mo_catalog_refresh_wanted(&g->whole, mo_span_cstr(who), r->person,
+                                        r->caps);
     if (!r->server && r->again)
         mo_catalog_refresh_running(g);
     if (!is_pending(r))

@@ -19,9 +19,10 @@
 
 struct mo_gw_read { /* zero all members that are not set */
     /* Set before: */
-    const char *server; /* read its lists again; NULL: the unknown ones */
-    bool again;         /* server NULL: also the tools of running servers */
-    uint64_t peer;      /* the client a per-session server is started for */
+    const char *server;    /* read its lists again; NULL: the unknown ones */
+    bool again;            /* server NULL: also the tools of running servers */
+    uint64_t peer;         /* the client a per-session server is started for */
+    struct mo_span person; /* whose credentials are used; borrowed */
     struct mo_span caps;
     uint64_t ms; /* timeout */
     void (*done)(struct mo_gw_read *r);

@@ -107,6 +107,7 @@ static void finish_reading(struct gw_child *k)
     if (!k->bad && s->no != SLOT_NONE) {
         const struct mo_conn_info *i = mo_conn_info(k->conn);
 
+        s->read_ms = mo_now_ns() / MO_MS;
         mo_catalog_fail(g->cat, s->no, NULL);
         mo_catalog_done(g->cat, s->no, i->capabilities, i->server);
         mo_gw_watch_resubscribe(g);
@@ -181,6 +182,12 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
     finish_reading(k);
 }
 
+static bool is_of_person(const struct server_slot *s)
+{
+    return mo_upstream_server(s->up)->per_person;
+}
+
+/* The resources of a person are listed to nobody: the list is everybody's. */
 static void read_list(struct gw_child *k, enum mo_cat_kind kind)
 {
     struct mo_pages_opts o = {
@@ -191,7 +198,8 @@ static void read_list(struct gw_child *k, enum mo_cat_kind kind)
     };
     struct mo_err e;
 
-    if (!mo_conn_can(k->conn, mo_catalog_kinds[kind].cap)) {
+    if (!mo_conn_can(k->conn, mo_catalog_kinds[kind].cap) ||
+        (kind == MO_CAT_RESOURCES && is_of_person(k->slot))) {
         store_list(k, kind, none);
         return;
     }
@@ -342,24 +350,61 @@ void mo_catalog_refresh_note_late(struct mo_gateway *g)
     }
 }
 
-/* Asks an open child again whose lists could not be read. */
-static bool reread_open_child(struct server_slot *s)
+/* Asks an open child again whose lists could not be read. key: of the person,
+ * whose child it must be; or empty. */
+static bool reread_open_child(struct server_slot *s, struct mo_span key)
 {
-    struct gw_child *k = mo_list_first(&s->children, struct gw_child, node);
-
-    if (k)
+    mo_list_each_entry (k, &s->children, struct gw_child, node) {
+        if (key.n && !mo_span_eq(mo_child_who(k->child), key))
+            continue;
         mo_catalog_refresh_child(k, LISTS_ALL);
-    return k != NULL;
+        return true;
+    }
+    return false;
+}
+
+/* True if the person is connected; notes why there are no lists otherwise. */
+static bool may_list(struct server_slot *s, struct mo_span person)
+{
+    const struct mo_upstream_opts *o = &s->g->o.up;
+    mo_autobuf struct mo_buf address = {.max = ERROR_TEXT_MAX};
+
+    if (!o->connected ||
+        o->connected(o->ctx, mo_upstream_server(s->up)->name, person, &address))
+        return true;
+    if (!mo_catalog_known(s->g->cat, s->no))
+        note_read_failure(s, "nobody has connected to it yet");
+    return false;
 }
 
 void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
-                             struct mo_span caps)
+                             struct mo_span person, struct mo_span caps)
 {
-    if (mo_catalog_refresh_reading(s) || reread_open_child(s))
+    char key[MO_GW_WHO_MAX] = "";
+
+    if (mo_catalog_refresh_reading(s))
+        return;
+    if (is_of_person(s)) {
+        if (!may_list(s, person))
+            return;
+        mo_rewrite_person(person, key);
+        who = mo_span_cstr(key);
+    }
+    if (reread_open_child(s, mo_span_cstr(key)))
         return;
     s->starting = true;
     s->start = (struct mo_child_request){.ready = on_started};
     mo_upstream_request_child(s->up, who, caps, &s->start);
+}
+
+unsigned mo_catalog_refresh_due(const struct gw_child *k)
+{
+    const struct server_slot *s = k->slot;
+
+    if (!is_of_person(s) || !mo_catalog_known(s->g->cat, s->no) ||
+        mo_now_ns() / MO_MS - s->read_ms > GW_PERSON_LIST_MS)
+        return LISTS_ALL;
+    return 0;
 }
 
 void mo_catalog_refresh_running(struct mo_gateway *g)
@@ -368,7 +413,7 @@ void mo_catalog_refresh_running(struct mo_gateway *g)
         struct server_slot *s = g->v[i];
         struct gw_child *k = mo_list_first(&s->children, struct gw_child, node);
 
-        if (k && !mo_catalog_refresh_reading(s))
+        if (k && !mo_catalog_refresh_reading(s) && !is_of_person(s))
             mo_catalog_refresh_child(k, 1u << MO_CAT_TOOLS);
     }
 }
@@ -376,7 +421,8 @@ void mo_catalog_refresh_running(struct mo_gateway *g)
 void mo_gateway_refresh(struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        mo_catalog_refresh_slot(g->v[i], MO_SPAN("c:find"), MO_SPAN("{}"));
+        mo_catalog_refresh_slot(g->v[i], MO_SPAN("c:find"), mo_span(NULL, 0),
+                                MO_SPAN("{}"));
 }
 
 bool mo_gateway_busy(const struct mo_gateway *g)
@@ -388,7 +434,7 @@ bool mo_gateway_busy(const struct mo_gateway *g)
 }
 
 bool mo_catalog_refresh_wanted(const struct mo_gw_view *v, struct mo_span who,
-                               struct mo_span caps)
+                               struct mo_span person, struct mo_span caps)
 {
     struct mo_gateway *g = v->g;
 
@@ -399,7 +445,7 @@ bool mo_catalog_refresh_wanted(const struct mo_gw_view *v, struct mo_span who,
             continue;
         if (!s->asked_ms)
             s->asked_ms = mo_now_ns() / MO_MS;
-        mo_catalog_refresh_slot(s, who, caps);
+        mo_catalog_refresh_slot(s, who, person, caps);
     }
     return mo_catalog_refresh_pending(v);
 }

@@ -188,6 +188,7 @@ int mo_gateway_view_change(struct mo_gw_view *v, const struct mo_config_view *c,
 void mo_gateway_view_end(struct mo_gw_view *v, const char *why)
 {
     mo_gw_front_end(v, why);
+    mo_connect_end(v->g, v, why);
     mo_forward_end_all(v, why);
 }
 

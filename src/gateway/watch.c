@@ -80,6 +80,7 @@ struct watched_task {
     const struct mo_endpoint *ep; /* theirs; may be gone */
     struct server_slot *slot;     /* NULL: removed */
     char who[MO_GW_WHO_MAX];
+    char person[MO_GW_WHO_MAX]; /* key of the person's child */
     struct mo_buf own, caller;
 };
 
@@ -94,6 +95,8 @@ static bool is_for_child(const struct watched_task *x, const struct gw_child *k)
 {
     struct mo_span who = mo_child_who(k->child);
 
+    if (mo_upstream_server(k->slot->up)->per_person)
+        return x->slot == k->slot && mo_span_is(who, x->person);
     return x->slot == k->slot && (!who.n || mo_span_is(who, x->who));
 }
 
@@ -251,6 +254,7 @@ static struct watched_task *watched_task_new(struct mo_gateway *g,
     x->slot = t.slot;
     x->ep = mo_ep_call_endpoint(c);
     mo_rewrite_client(c, x->who);
+    mo_rewrite_person(c->person, x->person);
     mo_buf_init(&x->own, TASK_TEXT_MAX);
     mo_buf_init(&x->caller, TASK_TEXT_MAX);
     (void)mo_buf_span(&x->own, t.own);
@@ -434,6 +438,8 @@ static void subscribe(struct mo_gateway *g, struct watched_resource *x,
     if (mo_catalog_resource(g->cat, uri, &no, &own) < 0)
         return;
     x->slot = mo_gw_slot(g, no);
+    if (x->slot && mo_upstream_server(x->slot->up)->per_person)
+        x->slot = NULL; /* whose subscription it is, is not known here */
     if (!x->slot)
         return;
     x->slot->nwatched++;
@@ -546,6 +552,8 @@ static void on_resource_updated(struct gw_child *k, struct mo_json v)
     mo_autobuf struct mo_buf uri = {.max = LISTEN_TEXT_MAX};
     unsigned no = k->slot->no;
 
+    if (mo_upstream_server(k->slot->up)->per_person)
+        return; /* one person's resource: nobody has subscribed to it */
     if (!mo_json_is(v, MO_JSON_STRING) || no == SLOT_NONE ||
         mo_json_str_buf(v, &own) < 0)
         return;

@@ -46,7 +46,8 @@ void mo_access_tokens_free(struct mo_access_tokens *t)
 /* --- the person in the claims -------------------------------------------- */
 
 /* Others write claims: only harmless characters stay as they are, and a name
- * that is too long is replaced by its digest. */
+ * that is too long is replaced by its digest. No other name has a '~', so
+ * nobody can be called as somebody's digest. */
 static int put_name(const char *provider, struct mo_span value,
                     char out[MO_PERSON_MAX])
 {
@@ -62,8 +63,8 @@ static int put_name(const char *provider, struct mo_span value,
     if (mo_buf_err(&b))
         return mo_buf_err(&b);
     if (b.len >= MO_PERSON_MAX) {
-        mo_sha256_hex(value, hex);
-        (void)snprintf(out, MO_PERSON_MAX, "%.48s:%.*s", provider, NAME_DIGEST,
+        mo_sha256_hex(mo_buf_view(&b), hex);
+        (void)snprintf(out, MO_PERSON_MAX, "%.48s:~%.*s", provider, NAME_DIGEST,
                        hex);
     } else {
         memcpy(out, mo_buf_cstr(&b), b.len + 1);
@@ -76,6 +77,75 @@ static bool is_confirmed(const char *claim, struct mo_json claims)
 {
     return strcmp(claim, "email") != 0 ||
            mo_json_flag(claims, "email_verified");
+}
+
+/* A name with a line end is no group that anybody could name. */
+static void put_groups(struct mo_json groups, char out[MO_GROUPS_MAX])
+{
+    mo_autobuf struct mo_buf all = {.max = MO_GROUPS_MAX - 1};
+
+    out[0] = '\0';
+    mo_json_each (it, groups) {
+        mo_autobuf struct mo_buf one = {.max = VALUE_MAX};
+
+        if (!mo_json_is(it.val, MO_JSON_STRING) ||
+            mo_json_str_buf(it.val, &one) < 0 || one.len == 0 ||
+            mo_span_find(mo_buf_view(&one), '\n') >= 0 ||
+            all.len + one.len + 1 >= MO_GROUPS_MAX)
+            continue;
+        (void)mo_buf_span(&all, mo_buf_view(&one));
+        (void)mo_buf_putc(&all, '\n');
+    }
+    if (mo_buf_err(&all) == 0 && all.len)
+        memcpy(out, mo_buf_cstr(&all), all.len + 1);
+}
+
+/* The claim is a text or a list of texts. */
+static void put_groups_claim(struct mo_json claim, char out[MO_GROUPS_MAX])
+{
+    mo_autobuf struct mo_buf list = {.max = VALUE_MAX + 2};
+    struct mo_json_doc doc;
+
+    if (!mo_json_is(claim, MO_JSON_STRING)) {
+        put_groups(mo_json_is(claim, MO_JSON_ARRAY) ? claim
+                                                    : (struct mo_json){NULL, 0},
+                   out);
+        return;
+    }
+    (void)mo_buf_putc(&list, '[');
+    (void)mo_buf_span(&list, mo_json_text(claim));
+    (void)mo_buf_putc(&list, ']');
+    out[0] = '\0';
+    if (mo_buf_err(&list) == 0 &&
+        mo_json_parse(mo_buf_view(&list), 0, &doc, NULL) == 0)
+        put_groups(doc.root, out);
+}
+
+bool mo_person_is_member(const struct mo_person *p, const char *name,
+                         struct mo_span group)
+{
+    struct mo_span rest = mo_span_cstr(p->groups);
+
+    if (strcmp(p->name, name) != 0)
+        return false;
+    while (rest.n > 0)
+        if (mo_span_eq(mo_span_cut(&rest, '\n'), group))
+            return true;
+    return false;
+}
+
+bool mo_access_tokens_member(const struct mo_access_tokens *t, const char *name,
+                             struct mo_span group)
+{
+    uint64_t now_s = mo_wall_coarse_ms() / 1000;
+
+    mo_map_each (en, &t->known) {
+        const struct mo_person *p = en->value;
+
+        if (p->ends_s > now_s && mo_person_is_member(p, name, group))
+            return true;
+    }
+    return false;
 }
 
 int mo_person_of_claims(const struct mo_config *c,
@@ -95,6 +165,7 @@ int mo_person_of_claims(const struct mo_config *c,
                        "the provider has not verified the e-mail address");
     if (put_name(provider->name, mo_buf_view(&value), out->name) < 0)
         return mo_fail(e, MO_EPOLICY, "the name is too long");
+    put_groups_claim(mo_json_get(claims, provider->groups_claim), out->groups);
     out->role = mo_role_of_claims(c, provider->name, mo_buf_view(&value),
                                   mo_json_get(claims, provider->groups_claim));
     if (out->role == MO_ROLE_NONE)

@@ -11,12 +11,14 @@
 #include "people/provider.h"
 #include "people/role.h"
 
-#define MO_PERSON_MAX        97 /* of a name, with the NUL */
+#define MO_PERSON_MAX        97   /* of a name, with the NUL */
+#define MO_GROUPS_MAX        1024 /* of all group names; further ones: lost */
 #define MO_ACCESS_TOKENS_MAX 1024
 
 struct mo_person {
     char name[MO_PERSON_MAX]; /* "PROVIDER:NAME" */
     enum mo_role role;
+    char groups[MO_GROUPS_MAX]; /* each with a line end */
     uint64_t ends_s; /* wall clock: the identity is not valid after it */
 };
 
@@ -33,8 +35,15 @@ int mo_person_of_claims(const struct mo_config *c,
  * provider or every entry that could mean them is gone. */
 enum mo_role mo_person_role_now(const struct mo_config *c, const char *person,
                                 enum mo_role seen);
+/* True if the person is of that name and in that group of their provider. */
+bool mo_person_is_member(const struct mo_person *p, const char *name,
+                         struct mo_span group);
 
 struct mo_access_tokens;
+
+/* The same of the senders that are remembered. */
+bool mo_access_tokens_member(const struct mo_access_tokens *t, const char *name,
+                             struct mo_span group);
 
 int mo_access_tokens_new(struct mo_access_tokens **out, struct mo_err *e);
 void mo_access_tokens_free(struct mo_access_tokens *t); /* NULL is fine */

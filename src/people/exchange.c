@@ -6,7 +6,6 @@
 
 #define ARENA_MAX   ((size_t)512 * 1024)
 #define TEXT_MAX    ((size_t)16 * 1024)
-#define IDENTITY_S  ((uint64_t)3600) /* an identity is renewed after it */
 #define SUBJECT_MAX ((size_t)1024)
 
 struct mo_exchange {
@@ -171,7 +170,8 @@ static void end_with(struct mo_exchange *x, const struct mo_config_provider *c,
     int rc = mo_person_of_claims(mo_people_config(x->o.people), c, claims,
                                  &got.who, &e);
 
-    got.who.ends_s = mo_wall_ms() / 1000 + IDENTITY_S;
+    got.who.ends_s = mo_wall_ms() / 1000 +
+                     (uint64_t)mo_people_config(x->o.people)->people.renew_s;
     end(x, rc == 0 ? &got : NULL, rc == 0 ? NULL : &e);
 }
 

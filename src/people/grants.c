@@ -13,6 +13,7 @@
 #define DOC_MAX    ((size_t)4096)
 #define KEY_MAX    (sizeof(OWNER) + MO_SHA256_HEX)
 #define OWNERS_MAX (2 * MO_GRANTS_MAX)
+#define DAY_MS     ((uint64_t)24 * 3600 * 1000)
 #define SOON_MS    ((uint64_t)1000) /* after a reading that failed */
 
 /* Invariants
@@ -29,6 +30,7 @@ struct entry {
 
 struct owner {
     enum mo_role role;
+    uint64_t seen;   /* wall ms of the last sign-in, exact to a day */
     bool is_changed; /* and not written yet */
     char name[MO_PERSON_MAX];
 };
@@ -145,6 +147,7 @@ static void put_owner(const struct owner *o, struct mo_buf *doc)
 
     mo_jw_member_cstr(&w, "owner", o->name);
     mo_jw_member_cstr(&w, "role", mo_role_name(o->role));
+    mo_jw_member_u64(&w, "seen", o->seen);
     mo_jw_end(&w);
 }
 
@@ -152,32 +155,40 @@ static void take_owner(struct mo_grants *g, const struct mo_row *row)
 {
     char name[MO_PERSON_MAX], role[16];
     struct mo_json_doc d;
+    uint64_t seen = 0;
     struct owner *o;
 
     if (mo_json_parse(row->doc, 0, &d, NULL) < 0 ||
         mo_json_str_copy(mo_json_get(d.root, "owner"), name, sizeof(name)) <
             0 ||
-        mo_json_str_copy(mo_json_get(d.root, "role"), role, sizeof(role)) < 0)
+        mo_json_str_copy(mo_json_get(d.root, "role"), role, sizeof(role)) < 0 ||
+        mo_json_u64(mo_json_get(d.root, "seen"), &seen) < 0)
         return;
     o = keep_owner(g, name);
-    if (o && !o->is_changed)
-        o->role = mo_role_named(mo_span_cstr(role));
+    if (!o || o->is_changed)
+        return;
+    o->role = mo_role_named(mo_span_cstr(role));
+    o->seen = seen;
 }
 
 enum mo_role mo_grants_seen(const struct mo_grants *g, const char *owner)
 {
     const struct owner *o = mo_map_get(&g->owners, mo_span_cstr(owner));
 
-    return o ? o->role : MO_ROLE_NONE;
+    if (!o || mo_wall_coarse_ms() >= o->seen + MO_GRANTS_SEEN_MS)
+        return MO_ROLE_NONE;
+    return o->role;
 }
 
 void mo_grants_saw(struct mo_grants *g, const char *owner, enum mo_role role)
 {
     struct owner *o = mo_map_get(&g->owners, mo_span_cstr(owner));
+    uint64_t now = mo_wall_coarse_ms();
 
-    if (!o || o->role == role)
+    if (!o || (o->role == role && now < o->seen + DAY_MS))
         return;
     o->role = role;
+    o->seen = now;
     o->is_changed = true;
 }
 
@@ -614,6 +625,8 @@ int mo_grants_add(struct mo_grants *g, const struct mo_grant *one,
     }
     if (o)
         o->role = seen;
+    if (o && !o->seen)
+        o->seen = mo_wall_coarse_ms();
     *a = (struct adding){g, *one, done, ctx};
     rc = write_new(g, a, o, e);
     if (rc < 0)

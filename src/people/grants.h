@@ -11,8 +11,11 @@
  *   grant:ID:used        {"at"}: the last use, written at most once a minute.
  *                        A row of its own: a process that has not heard of a
  *                        revocation cannot bring the token back by writing it
- *   grant-owner:DIGEST   {"owner", "role"}: the role that a provider's person
- *                        had at the last sign-in, if they have tokens
+ *   grant-owner:DIGEST   {"owner", "role", "seen"}: the role that a provider's
+ *                        person had at the last sign-in, if they have tokens.
+ *                        Nobody tells us that an account was closed: after
+ *                        MO_GRANTS_SEEN_MS without a sign-in the tokens rest
+ *                        until the next one
  *
  * Expired tokens are shown for MO_GRANTS_KEPT_MS, then removed.
  *
@@ -33,6 +36,7 @@
 #define MO_GRANTS_PAUSE_MS ((uint64_t)2 * 1000)
 #define MO_GRANTS_STALE_MS ((uint64_t)10 * 60 * 1000)
 #define MO_GRANTS_USED_MS  ((uint64_t)60 * 1000)
+#define MO_GRANTS_SEEN_MS  ((uint64_t)30 * 24 * 3600 * 1000)
 #define MO_GRANTS_KEPT_MS  ((uint64_t)30 * 24 * 3600 * 1000)
 
 struct mo_grants;
@@ -79,7 +83,7 @@ int mo_grants_revoke(struct mo_grants *g, struct mo_span id, mo_done_fn *done,
                      void *ctx, struct mo_err *e);
 
 /* The role that a provider's person had at the last sign-in; MO_ROLE_NONE:
- * unknown. Only people who have tokens are known. */
+ * unknown, or it was too long ago. Only people who have tokens are known. */
 enum mo_role mo_grants_seen(const struct mo_grants *g, const char *owner);
 /* They have signed in, or sent a signed token. */
 void mo_grants_saw(struct mo_grants *g, const char *owner, enum mo_role role);

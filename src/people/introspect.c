@@ -109,6 +109,19 @@ static bool may_ask(struct mo_introspect *x)
     return x->asked < MO_INTROSPECT_PER_S;
 }
 
+bool mo_introspect_member(const struct mo_introspect *x, const char *name,
+                          struct mo_span group)
+{
+    mo_map_each (en, &x->known) {
+        const struct known *k = en->value;
+
+        if (k->rc == 0 && k->until > mo_loop_now(x->o.loop) &&
+            mo_person_is_member(&k->who, name, group))
+            return true;
+    }
+    return false;
+}
+
 int mo_introspect_check(struct mo_introspect *x, struct mo_span token,
                         struct mo_person *out, struct mo_err *e)
 {

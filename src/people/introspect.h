@@ -45,6 +45,9 @@ void mo_introspect_close(struct mo_introspect *x);
 
 /* As mo_access_token_check(). MO_EUNAVAIL: mo_introspect_ask() first. MO_EBUSY:
  * the provider does not answer, or is asked too often. */
+/* True if a token of that person was good, and they are in that group. */
+bool mo_introspect_member(const struct mo_introspect *x, const char *name,
+                          struct mo_span group);
 int mo_introspect_check(struct mo_introspect *x, struct mo_span token,
                         struct mo_person *out, struct mo_err *e);
 /* Asks the provider, or joins the question under way. */

@@ -161,6 +161,22 @@ struct mo_httpc *mo_people_http(const struct mo_people *p)
     return p->http;
 }
 
+/* --- groups -------------------------------------------------------------- */
+
+bool mo_people_member(const struct mo_people *p, const char *name,
+                      struct mo_span entry)
+{
+    struct mo_span provider = mo_span_cut(&entry, '/');
+    struct mo_span rest = mo_span_cstr(name);
+
+    if (!entry.p || !mo_span_strip(&rest, provider) || !rest.n ||
+        rest.p[0] != ':')
+        return false;
+    return mo_logins_member(p->logins, name, entry) ||
+           mo_access_tokens_member(p->tokens, name, entry) ||
+           (p->introspect && mo_introspect_member(p->introspect, name, entry));
+}
+
 /* --- credentials --------------------------------------------------------- */
 
 bool mo_people_may_know(const struct mo_people *p, struct mo_span token)
@@ -214,7 +230,7 @@ int mo_people_new(struct mo_loop *l, const struct mo_config *c,
     p->loop = l;
     rc = mo_access_tokens_new(&p->tokens, e);
     if (rc == 0)
-        rc = mo_logins_new(p, &p->logins, e);
+        rc = mo_logins_new(p, l, &p->logins, e);
     if (rc == 0)
         p->http = mo_httpc_new(l, &o, e);
     if (rc == 0 && !p->http)

@@ -10,6 +10,10 @@
 
 #include "people/introspect.h"
 
+/* Member of the metadata of /mcp that lists the providers by name, for
+ * `mcp-orchestrator login` (connect/remote.h). */
+#define MO_PEOPLE_PROVIDERS "sign_in_providers"
+
 struct mo_people;
 struct mo_logins; /* people/login.h */
 
@@ -32,6 +36,11 @@ const struct mo_config *mo_people_config(const struct mo_people *p);
 
 struct mo_logins *mo_people_logins(const struct mo_people *p);
 struct mo_httpc *mo_people_http(const struct mo_people *p); /* borrowed */
+
+/* True if the person was seen as a member of "PROVIDER/GROUP", by a login or a
+ * token that is still good. */
+bool mo_people_member(const struct mo_people *p, const char *name,
+                      struct mo_span entry);
 
 /* True if a provider may know the token: it is signed, or a provider is asked
  * about others (introspect.h). */

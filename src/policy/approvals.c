@@ -260,7 +260,7 @@ static bool judge_changed_rules(const struct mo_approvals *d,
     if (mo_exact_args(k->arguments, &args, &e) < 0)
         return refuse_call(k, e.msg) == MO_GW_LET;
     v = judge_call(d, k, k->item, mo_buf_view(&args));
-    if (mo_verdict_may_run(&v, k->answered))
+    if (mo_verdict_may_run(&v, k->answered, k->panel))
         return true;
     (void)refuse_call(k, "the rules changed while it waited; begin again");
     if (v.action == MO_ACTION_DENY && v.rule)
@@ -329,6 +329,45 @@ static enum mo_gw_ruling judge_gateway_call(void *ctx, struct mo_gw_case *k,
 
 /* --- decisions and outcomes ---------------------------------------------- */
 
+static void tell(struct pending_call *p, const char *kind, bool approved)
+{
+    const struct mo_gw_case *k = p->k;
+    struct mo_verdict v = mo_approvals_verdict(p->d, p, mo_buf_view(&p->args));
+    mo_autobuf struct mo_buf owner = {.max = MO_PERSON_MAX};
+    struct mo_webhook_event ev = {
+        .kind = kind,
+        .call = k->id,
+        .server = k->server,
+        .tool = k->tool,
+        .args = mo_buf_view(&p->args),
+        .reason = mo_span_cstr(p->told ? k->reason : p->why),
+        .panel = &v.panel,
+        .said = &p->said,
+        .expires = p->expires,
+        .approved = approved,
+        .by = k->by ? k->by : "gone",
+        .who = p->who,
+    };
+
+    (void)mo_buf_span(&owner, k->owner);
+    ev.asked_by = owner.len ? mo_buf_cstr(&owner) : "";
+    mo_webhooks_tell(p->d->webhooks, &ev);
+}
+
+static void tell_waiting(struct pending_call *p)
+{
+    tell(p, "approval.waiting", false);
+    p->told = true;
+}
+
+void mo_approvals_tell_decided(struct pending_call *p, bool approved)
+{
+    if (!p->told)
+        return;
+    tell(p, "approval.decided", approved);
+    p->told = false;
+}
+
 static void on_pending(void *ctx, struct mo_gw_case *k)
 {
     struct mo_approvals *d = ctx;
@@ -345,6 +384,8 @@ static void on_pending(void *ctx, struct mo_gw_case *k)
     mo_exact_call(&what, p->digest);
     mo_list_push(&d->pending, &p->node);
     d->npending++;
+    if (!k->by_client)
+        tell_waiting(p);
 }
 
 void mo_approvals_list_connection(struct pending_call *p,
@@ -378,6 +419,7 @@ static void on_agreed(void *ctx, struct mo_gw_case *k)
     struct mo_err e;
 
     mo_approvals_unlist(p);
+    mo_approvals_tell_decided(p, true);
     mo_audit_call(d->audit, MO_AUDIT_AGREED, k, mo_buf_view(&p->args), p->who);
     if (mo_audit_sure(d->audit, on_synced, p, &e) == 0)
         p->writing = true;
@@ -412,6 +454,7 @@ static void on_done(void *ctx, struct mo_gw_case *k)
     k->data = NULL;
     if (!p)
         return;
+    mo_approvals_tell_decided(p, false);
     p->k = NULL;
     mo_approvals_unlist(p);
     if (!p->writing)
@@ -456,7 +499,7 @@ int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
         return rc;
     mo_audit_config(d->audit, cfg);
     mo_approvals_drop_denied(d);
-    return 0;
+    return mo_webhooks_reload(d->webhooks, cfg, e);
 }
 
 static void on_audit_gone(void *ctx)
@@ -476,17 +519,27 @@ static void on_ending(struct mo_later *d)
     on_audit_gone(mo_container_of(d, struct mo_approvals, ending));
 }
 
+static void close_audit(void *ctx)
+{
+    struct mo_approvals *d = ctx;
+
+    if (d->audit)
+        mo_audit_close(mo_take_ptr(&d->audit), on_audit_gone, d);
+    else if (d->gone.fire)
+        mo_loop_defer(d->loop, &d->ending);
+    else
+        on_audit_gone(d);
+}
+
 void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
                         void *ctx)
 {
     d->gone = (struct mo_gone){gone, ctx};
     mo_connections_fini(d);
-    if (d->audit)
-        mo_audit_close(mo_take_ptr(&d->audit), on_audit_gone, d);
-    else if (gone)
-        mo_loop_defer(d->loop, &d->ending);
+    if (d->webhooks)
+        mo_webhooks_close(mo_take_ptr(&d->webhooks), close_audit, d);
     else
-        on_audit_gone(d);
+        close_audit(d);
 }
 
 int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
@@ -504,6 +557,8 @@ int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
     rc = mo_policy_open(l, cfg, &d->policy, e);
     if (rc == 0)
         rc = mo_audit_open(l, cfg, &d->audit, e);
+    if (rc == 0)
+        rc = mo_webhooks_new(l, cfg, &d->webhooks, e);
     if (rc < 0) {
         mo_approvals_close(d, NULL, NULL);
         return rc;
@@ -520,6 +575,11 @@ struct mo_policy *mo_approvals_policy(const struct mo_approvals *d)
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d)
 {
     return d ? d->audit : NULL; /* a command has no approvals */
+}
+
+struct mo_webhooks *mo_approvals_webhooks(const struct mo_approvals *d)
+{
+    return d ? d->webhooks : NULL;
 }
 
 void mo_approvals_watch(struct mo_approvals *d,

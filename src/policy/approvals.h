@@ -16,7 +16,8 @@
  *  4. A decision names the call and the digest of what was shown, and is valid
  *     once. An approval is on disk before the call runs. The rule that asks
  *     says who may approve; the credential that made the call may not, unless
- *     the rule says `client`.
+ *     the rule says `client`. Where several must approve (panel.h), the call
+ *     waits until the last of them has, and one no is enough.
  *  5. A call without an answer before the timeout is denied. So is a pending
  *     call that changed rules deny. A call is judged again directly before it
  *     is sent.
@@ -31,6 +32,7 @@
 #include "audit/audit.h"
 #include "policy/approval_hooks.h"
 #include "policy/policy.h"
+#include "policy/webhook.h"
 
 struct mo_approvals;
 
@@ -51,12 +53,15 @@ struct mo_approval_decision {
     const struct mo_span *digest; /* of what was shown; NULL: not given */
     struct mo_json args; /* replace the call's; none: unchanged; needs digest */
     bool approved;
-    enum mo_remember remember; /* for connections only (connections.h) */
-    const char *who;           /* for the audit log */
-    const char *name;          /* the person's; "": unknown */
-    const char *caller;        /* the same; "": the operator */
-    bool is_approver;          /* decides about calls of others, too */
-    const char *door;          /* as in struct mo_door; stays */
+    enum mo_remember remember;      /* for connections only (connections.h) */
+    const char *who;                /* for the audit log */
+    const char *name;               /* the person's; "": unknown */
+    const char *caller;             /* the same; "": the operator */
+    bool is_approver;               /* decides about calls of others, too */
+    const char *door;               /* as in struct mo_door; stays */
+    const struct mo_people *people; /* who know the person's groups; or NULL */
+    unsigned *missing; /* gets the number of persons who must still approve; or
+                        * NULL */
 };
 
 /* A person accepts the changed definition of a tool. */
@@ -65,11 +70,16 @@ struct mo_approval_accept {
     const char *who;
 };
 
-/* {"approvals":[...],"changed":[...]}. A person (caller not "") gets the calls
- * of their own clients that they may decide, and no changed tools; an approver
- * gets all calls. */
-int mo_approvals_list(struct mo_approvals *d, const char *caller,
-                      bool is_approver, struct mo_buf *out);
+/* {"approvals":[...],"changed":[...]}. A person below the operator gets the
+ * calls of their own clients, those that a rule names them for, and no changed
+ * tools; an approver gets all calls. */
+int mo_approvals_list(struct mo_approvals *d, const struct mo_identity *who,
+                      struct mo_buf *out);
+/* The same list in parts: the pending calls as elements of an array. */
+void mo_approvals_put_list(struct mo_approvals *d,
+                           const struct mo_identity *who, struct mo_jw *w);
+void mo_approvals_put_changed(struct mo_approvals *d,
+                              const struct mo_identity *who, struct mo_jw *w);
 /* Why this person may not approve the call; NULL: they may, or no such call is
  * pending. */
 const char *mo_approvals_forbidden(struct mo_approvals *d,
@@ -84,6 +94,8 @@ int mo_approvals_accept(struct mo_approvals *d,
 
 struct mo_policy *mo_approvals_policy(const struct mo_approvals *d);
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d);
+/* d: NULL gives NULL. */
+struct mo_webhooks *mo_approvals_webhooks(const struct mo_approvals *d);
 
 /* Called for every call and every connection of a box that ends; each may be
  * NULL. server: `box` for the box of a session. */

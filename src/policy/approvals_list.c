@@ -83,6 +83,13 @@ int mo_approvals_question(const struct pending_call *p, struct mo_buf *out)
 
 /* --- the list ------------------------------------------------------------ */
 
+static void put_panel(struct mo_jw *w, const struct pending_call *p)
+{
+    struct mo_verdict v = mo_approvals_verdict(p->d, p, mo_buf_view(&p->args));
+
+    mo_panel_put(w, &v.panel, &p->said);
+}
+
 void mo_approvals_put_pending(struct mo_jw *w, const struct pending_call *p)
 {
     const struct mo_gw_case *k = p->k;
@@ -98,6 +105,7 @@ void mo_approvals_put_pending(struct mo_jw *w, const struct pending_call *p)
     mo_jw_member_opt(w, "who", k->who);
     mo_jw_member_opt(w, "owner", k->owner);
     mo_jw_member_cstr(w, "approver", mo_approver_name(p->approver));
+    put_panel(w, p);
     mo_jw_member_raw(w, "client", k->client);
     mo_jw_member_opt(w, "reason", mo_span_cstr(p->why));
     if (mo_buf_err(&p->rule) == 0)
@@ -120,45 +128,80 @@ void mo_approvals_put_pending(struct mo_jw *w, const struct pending_call *p)
     mo_jw_end(w);
 }
 
-/* True if that person may see the call. Operator and approvers see every
- * call. */
-static bool is_visible(const struct pending_call *p, const char *caller,
-                       bool is_approver)
+static struct mo_panel panel_of(const struct pending_call *p)
 {
-    return !*caller || is_approver ||
-           (mo_span_is(p->k->owner, caller) &&
-            p->approver != MO_APPROVER_OPERATOR);
+    return mo_approvals_verdict(p->d, p, mo_buf_view(&p->args)).panel;
 }
 
-int mo_approvals_list(struct mo_approvals *d, const char *caller,
-                      bool is_approver, struct mo_buf *out)
+/* True if that person may see the call. Operator and approvers see every
+ * call. */
+static bool is_visible(const struct pending_call *p,
+                       const struct mo_identity *who)
+{
+    struct mo_panel panel;
+
+    if (who->role >= MO_ROLE_APPROVER)
+        return true;
+    panel = panel_of(p);
+    if (mo_span_is(p->k->owner, who->name))
+        return panel.need || p->approver != MO_APPROVER_OPERATOR;
+    return panel.need && mo_panel_has(&panel, who);
+}
+
+void mo_approvals_put_list(struct mo_approvals *d,
+                           const struct mo_identity *who, struct mo_jw *w)
+{
+    mo_list_each_entry (p, &d->pending, const struct pending_call, node)
+        if (is_visible(p, who))
+            mo_approvals_put_pending(w, p);
+}
+
+void mo_approvals_put_changed(struct mo_approvals *d,
+                              const struct mo_identity *who, struct mo_jw *w)
+{
+    mo_jw_key(w, "changed");
+    if (who->role < MO_ROLE_OPERATOR) {
+        mo_jw_arr(w);
+        mo_jw_end(w);
+    } else {
+        mo_policy_put_changed(d->policy, w);
+    }
+}
+
+int mo_approvals_list(struct mo_approvals *d, const struct mo_identity *who,
+                      struct mo_buf *out)
 {
     struct mo_jw w = mo_jw_object(out);
 
     mo_jw_member_arr(&w, "approvals");
-    mo_list_each_entry (p, &d->pending, const struct pending_call, node)
-        if (is_visible(p, caller, is_approver))
-            mo_approvals_put_pending(&w, p);
+    mo_approvals_put_list(d, who, &w);
     mo_jw_end(&w);
-    mo_jw_key(&w, "changed");
-    if (*caller) {
-        mo_jw_arr(&w);
-        mo_jw_end(&w);
-    } else {
-        mo_policy_put_changed(d->policy, &w);
-    }
+    mo_approvals_put_changed(d, who, &w);
     mo_jw_end(&w);
     return mo_buf_err(out);
 }
 
 /* --- decisions ----------------------------------------------------------- */
 
+static struct mo_identity identity_of(const struct mo_approval_decision *x)
+{
+    return (struct mo_identity){
+        .name = x->name ? x->name : x->caller,
+        .role = !*x->caller      ? MO_ROLE_OPERATOR
+                : x->is_approver ? MO_ROLE_APPROVER
+                                 : MO_ROLE_USER,
+        .people = x->people,
+    };
+}
+
 static struct pending_call *find_pending(const struct mo_approvals *d,
                                          const struct mo_approval_decision *x)
 {
+    struct mo_identity who = identity_of(x);
+
     mo_list_each_entry (p, &d->pending, struct pending_call, node)
         if (mo_span_eq_ct(mo_span_cstr(p->k->id), x->id))
-            return is_visible(p, x->caller, x->is_approver) ? p : NULL;
+            return is_visible(p, &who) ? p : NULL;
     return NULL;
 }
 
@@ -183,6 +226,18 @@ static enum mo_answered answered_by(const struct pending_call *p,
                                                      : MO_ANSWERED_OPERATOR;
 }
 
+/* Why the person is none of the rule's panel; NULL: they are. Whose program a
+ * box of an operator runs is not known: operators share such sessions. */
+static const char *panel_refuses(const struct pending_call *p,
+                                 const struct mo_panel *panel,
+                                 const struct mo_identity *who)
+{
+    if (panel->four_eyes && p->from == MO_POLICY_SESSION_NET &&
+        !p->k->owner.n && who->role >= MO_ROLE_OPERATOR)
+        return "another person than an operator must approve this connection";
+    return mo_panel_refuses(panel, &p->said, who, &p->k->owner, 1);
+}
+
 /* args: exact. */
 static const char *why_forbidden(const struct mo_approvals *d,
                                  const struct pending_call *p,
@@ -190,11 +245,20 @@ static const char *why_forbidden(const struct mo_approvals *d,
                                  struct mo_span args)
 {
     struct mo_verdict v = mo_approvals_verdict(d, p, args);
+    struct mo_identity who = identity_of(x);
+    const char *refused = NULL;
 
     if (v.action != MO_ACTION_ASK)
         return NULL;
-    if (!mo_verdict_may_run(&v, answered_by(p, x)))
+    if (!v.panel.need && !mo_verdict_may_run(&v, answered_by(p, x), 0))
         return "only the operator may approve this call";
+    if (v.panel.need)
+        refused = panel_refuses(p, &v.panel, &who);
+    if (refused)
+        return refused;
+    if (v.panel.need > 1 && x->args.p)
+        return "the arguments cannot be changed where several persons must "
+               "approve";
     if (v.approver != MO_APPROVER_CLIENT && strcmp(x->door, "token") == 0 &&
         is_requester(p, x))
         return "the token that made the call cannot approve it; decide on the "
@@ -286,6 +350,48 @@ static int check_shown(const struct pending_call *p,
     return 0;
 }
 
+/* One row for each person of a panel. */
+static void audit_yes(const struct pending_call *p,
+                      const struct mo_approval_decision *x)
+{
+    const struct mo_door door = {x->door, is_requester(p, x)};
+    const struct mo_audit_row row = {
+        .event = "kind",
+        .subject = MO_SPAN("approval"),
+        .server = p->k->server,
+        .tool = p->k->tool,
+        .call = mo_span_cstr(p->k->id),
+        .digest = p->digest,
+        .approved = &x->approved,
+        .by = "person",
+        .who = p->k->who,
+        .decided_by = x->who,
+        .door = &door,
+        .count = p->said.n,
+    };
+
+    mo_audit_note(p->d->audit, &row);
+}
+
+/* Counts a yes. True: no further person is needed. */
+static bool count_yes(struct pending_call *p,
+                      const struct mo_approval_decision *x)
+{
+    struct mo_panel panel = panel_of(p);
+    struct mo_identity who = identity_of(x);
+    bool enough;
+
+    if (!panel.need) {
+        p->said = (struct mo_said){.n = 0};
+        return true;
+    }
+    enough = mo_said_add(&p->said, &panel, who.name);
+    audit_yes(p, x);
+    if (x->missing)
+        *x->missing = mo_said_missing(&p->said, &panel);
+    return enough;
+}
+
 int mo_approvals_decide(struct mo_approvals *d,
                         const struct mo_approval_decision *x, struct mo_err *e)
 {
@@ -311,10 +417,15 @@ int mo_approvals_decide(struct mo_approvals *d,
         rc = mo_connections_remember(p, x, e);
     if (rc < 0)
         return rc;
+    if (x->approved && !count_yes(p, x))
+        return 0; /* it waits for others */
     (void)snprintf(p->who, sizeof(p->who), "%s", x->who);
     (void)snprintf(p->k->reason, sizeof(p->k->reason), "%.*s", (int)x->reason.n,
                    x->reason.p ? x->reason.p : "");
-    p->k->answered = x->approved ? answered_by(p, x) : MO_ANSWERED_NOT;
+    p->k->panel = x->approved ? p->said.panel : 0;
+    p->k->answered = !x->approved  ? MO_ANSWERED_NOT
+                     : p->k->panel ? MO_ANSWERED_PANEL
+                                   : answered_by(p, x);
     p->k->door = (struct mo_door){x->door, is_requester(p, x)};
     if (!mo_gw_decide(p->k, x->approved, "person"))
         return mo_fail(e, MO_ENOTFOUND, "the call was already decided");

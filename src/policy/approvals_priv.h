@@ -29,8 +29,10 @@ struct pending_call {
     char tool_digest[MO_EXACT_DIGEST];
     char who[WHO_MAX], why[MO_GW_REASON_MAX]; /* decided by; asked because */
     enum mo_approver approver;
+    struct mo_said said;  /* who have approved, of a panel */
     uint64_t at, expires; /* wall ms */
     bool writing;
+    bool told; /* webhooks know that it waits, not yet how it ended */
     enum mo_policy_from from;
     const struct mo_rules *session;      /* answers for the session, or NULL */
     char request[MO_EGRESS_REQUEST_MAX]; /* of a connection; or "" */
@@ -42,6 +44,7 @@ struct mo_approvals {
     struct mo_loop *loop;
     struct mo_policy *policy;
     struct mo_audit *audit;
+    struct mo_webhooks *webhooks;
     struct mo_approvals_watch watch;
     struct mo_connections_watch net;
     struct mo_connection_log log;
@@ -77,6 +80,9 @@ static inline bool mo_pending_is_connection(const struct pending_call *p)
 {
     return p->from == MO_POLICY_SESSION_NET || p->from == MO_POLICY_SERVER_NET;
 }
+
+/* Tells webhooks that the call was decided; once. */
+void mo_approvals_tell_decided(struct pending_call *p, bool approved);
 
 /* approvals_list.c */
 void mo_approvals_put_pending(struct mo_jw *w, const struct pending_call *p);

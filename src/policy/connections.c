@@ -223,6 +223,7 @@ static void finish(struct connection *c, bool yes)
     struct mo_approvals *d = c->d;
 
     unlist(c);
+    mo_approvals_tell_decided(c->k.data, yes);
     if (c->ask)
         mo_egress_answer_ask(c->ask, yes, reason_of(c, yes));
     if (!yes && c->box && c->ask)
@@ -242,7 +243,7 @@ static bool may_go_on(struct connection *c)
     const struct pending_call *p = c->k.data;
     struct mo_verdict v = mo_approvals_verdict(c->d, p, mo_buf_view(&p->args));
 
-    if (mo_verdict_may_run(&v, c->k.answered))
+    if (mo_verdict_may_run(&v, c->k.answered, c->k.panel))
         return true;
     c->k.by = "rule";
     c->yes = false;

@@ -88,9 +88,10 @@ static int make_rules(const struct mo_config_rules *from, const char *key,
             .tool = mo_span_cstr(f->tool),
             .reason = mo_span_cstr(f->reason),
             .action = (enum mo_action)f->action,
-            .final = !f->remember,
             .approver = (enum mo_approver)f->approver,
+            .panel = mo_panel_of_rule(f),
         };
+        v[i].final = !f->remember || v[i].panel.need;
         copy_claims(&f->annotations, &v[i]);
         if (copy_args(a, &f->args, &v[i]) < 0)
             return mo_fail(e, MO_ENOMEM, "rules: out of memory");
@@ -435,6 +436,8 @@ static struct mo_verdict finish_verdict(struct mo_verdict v,
         v.action = MO_ACTION_ALLOW;
     if (v.approver == MO_APPROVER_AUTO)
         v.approver = callers[from].approver;
+    if (v.panel.need) /* the owner and the client do not answer */
+        v.approver = MO_APPROVER_OPERATOR;
     return v;
 }
 
@@ -444,10 +447,17 @@ static struct mo_verdict stricter(struct mo_verdict a, struct mo_verdict b)
 {
     static const int rank[] = {
         [MO_ACTION_ALLOW] = 0, [MO_ACTION_ASK] = 1, [MO_ACTION_DENY] = 2};
+    struct mo_panel both;
 
     if (rank[a.action] != rank[b.action])
         return rank[a.action] > rank[b.action] ? a : b;
-    return a.action == MO_ACTION_ASK && b.approver < a.approver ? b : a;
+    if (a.action != MO_ACTION_ASK)
+        return a;
+    both = mo_panel_join(&a.panel, &b.panel);
+    if (b.approver < a.approver)
+        a = b;
+    a.panel = both;
+    return a;
 }
 
 struct mo_verdict mo_policy_judge(const struct mo_policy *p,

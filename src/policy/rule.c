@@ -75,7 +75,8 @@ static bool same_rule(const struct mo_rule *a, const struct mo_rule *b)
                 mo_span_eq(a->reason, b->reason) && a->nargs == b->nargs &&
                 a->claims == b->claims && a->denials == b->denials &&
                 a->action == b->action && a->final == b->final &&
-                a->approver == b->approver;
+                a->approver == b->approver &&
+                mo_panel_digest(&a->panel) == mo_panel_digest(&b->panel);
 
     for (size_t i = 0; same && i < a->nargs; i++)
         same = mo_span_eq(a->args[i].path, b->args[i].path) &&
@@ -109,8 +110,10 @@ struct mo_verdict mo_rules_judge(const struct mo_rules *operators,
     const struct mo_rule *op = first_match(operators, s);
 
     if (op && (op->action != MO_ACTION_ASK || op->final))
-        return (struct mo_verdict){
-            .action = op->action, .rule = op, .approver = op->approver};
+        return (struct mo_verdict){.action = op->action,
+                                   .rule = op,
+                                   .approver = op->approver,
+                                   .panel = op->panel};
     if (op == NULL && fallback == MO_ACTION_DENY)
         return (struct mo_verdict){.action = MO_ACTION_DENY};
     for (size_t i = 0; i < npersons; i++) {
@@ -129,10 +132,13 @@ struct mo_verdict mo_rules_judge(const struct mo_rules *operators,
     return (struct mo_verdict){.action = fallback};
 }
 
-bool mo_verdict_may_run(const struct mo_verdict *v, enum mo_answered by)
+bool mo_verdict_may_run(const struct mo_verdict *v, enum mo_answered by,
+                        uint64_t panel)
 {
     if (v->action != MO_ACTION_ASK)
         return v->action == MO_ACTION_ALLOW;
+    if (v->panel.need)
+        return by == MO_ANSWERED_PANEL && panel == mo_panel_digest(&v->panel);
     switch (by) {
     case MO_ANSWERED_CLIENT:
         return v->approver == MO_APPROVER_CLIENT;

@@ -29,6 +29,7 @@
 #include "codec/match.h"
 #include "codec/tool_claims.h"
 #include "config/choices.h"
+#include "policy/panel.h"
 
 /* No tool of a server has this name: the policy denies calls of such a tool. */
 #define MO_RULE_CONNECT "network:connect"
@@ -46,6 +47,7 @@ struct mo_rule {
     struct mo_span reason;     /* for the person; for the model when denied */
     bool final;                /* ask: remembered answers do not apply */
     enum mo_approver approver; /* ask: who may answer */
+    struct mo_panel panel;     /* ask: who must, instead; with it: final */
 };
 
 struct mo_rules {
@@ -68,6 +70,7 @@ struct mo_verdict {
     bool remembered;            /* the rule is a person's */
     bool of_view;               /* the rule is a view's */
     enum mo_approver approver;  /* ask: who may answer */
+    struct mo_panel panel;      /* ask: who must, instead; need 0: nobody */
 };
 
 /* Checks every pattern, path and condition; the error names the bad one. */
@@ -93,10 +96,11 @@ struct mo_verdict mo_rules_judge(const struct mo_rules *operators,
                                  size_t npersons, enum mo_action fallback,
                                  const struct mo_subject *s);
 
-/* True if a call with that verdict may run; by: who approved these bytes. A
- * call is judged again directly before it runs, so an approval does not outlive
- * the rules. */
-bool mo_verdict_may_run(const struct mo_verdict *v, enum mo_answered by);
+/* True if a call with that verdict may run; by: who approved these bytes;
+ * panel: of MO_ANSWERED_PANEL, else 0. A call is judged again directly before
+ * it runs, so an approval does not outlive the rules. */
+bool mo_verdict_may_run(const struct mo_verdict *v, enum mo_answered by,
+                        uint64_t panel);
 const char *mo_approver_name(enum mo_approver a); /* as in the configuration */
 
 #endif

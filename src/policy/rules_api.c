@@ -51,6 +51,7 @@ static void put_operator_rule(struct mo_jw *w, const struct mo_rule *r)
     mo_jw_member_opt(w, "reason", r->reason);
     mo_jw_member_bool(w, "remember", !r->final);
     mo_jw_member_cstr(w, "approver", mo_approver_name(r->approver));
+    mo_panel_put(w, &r->panel, NULL);
     mo_jw_end(w);
 }
 

@@ -39,6 +39,7 @@ struct keys {
     unsigned char value[MAC_BYTES];
     unsigned char mac[MAC_BYTES];
     unsigned char id[MAC_BYTES];
+    unsigned char seal[MAC_BYTES];
 };
 
 struct entry {
@@ -145,6 +146,7 @@ static int make_keys(struct mo_secrets *s, const unsigned char *key,
     put_mac(s, key, MO_SPAN("mo secrets: values"), s->keys->value);
     put_mac(s, key, MO_SPAN("mo secrets: file"), s->keys->mac);
     put_mac(s, key, MO_SPAN("mo secrets: id"), s->keys->id);
+    put_mac(s, key, MO_SPAN("mo secrets: sealed files"), s->keys->seal);
     return 0;
 }
 
@@ -499,4 +501,57 @@ int mo_secrets_drop(struct mo_secrets *s, struct mo_span name, struct mo_err *e)
         rc = mo_fail(e, MO_ENOTFOUND, "there is no secret '%.*s'",
                      (int)mo_span_head(name, 80).n, name.p);
     return rc < 0 ? rc : save_file(s, name, mo_span(NULL, 0), e);
+}
+
+/* --- sealed bytes of other files ------------------------------------------ */
+
+#define SEAL_MAGIC "MOSEAL1\n"
+#define SEAL_HEAD  (sizeof(SEAL_MAGIC) - 1 + ID_BYTES + NONCE_BYTES)
+
+int mo_secrets_seal(const struct mo_secrets *s, struct mo_span bound,
+                    struct mo_span plain, struct mo_buf *out)
+{
+    unsigned char nonce[NONCE_BYTES];
+    char *room;
+    int rc;
+
+    mo_random(nonce, sizeof(nonce));
+    mo_buf_puts(out, SEAL_MAGIC);
+    mo_buf_put(out, s->keys->id, ID_BYTES);
+    mo_buf_put(out, nonce, sizeof(nonce));
+    room = mo_buf_room(out, plain.n + TAG_BYTES);
+    if (!room)
+        return mo_buf_err(out);
+    rc = s->lib.crypto_aead_xchacha20poly1305_ietf_encrypt(
+        (unsigned char *)room, NULL, span_bytes(plain), plain.n,
+        span_bytes(bound), bound.n, NULL, nonce, s->keys->seal);
+    MO_BUG_ON(rc != 0);
+    mo_buf_add(out, plain.n + TAG_BYTES);
+    return mo_buf_err(out);
+}
+
+int mo_secrets_unseal(const struct mo_secrets *s, struct mo_span bound,
+                      struct mo_span sealed, struct mo_buf *out,
+                      struct mo_err *e)
+{
+    struct mo_span at = sealed, id, nonce;
+    char *room;
+
+    if (sealed.n < SEAL_HEAD + TAG_BYTES ||
+        !mo_span_starts(sealed, MO_SPAN(SEAL_MAGIC)))
+        return mo_fail(e, MO_EPROTO, "not a sealed file");
+    (void)mo_span_take(&at, sizeof(SEAL_MAGIC) - 1);
+    id = mo_span_take(&at, ID_BYTES);
+    nonce = mo_span_take(&at, NONCE_BYTES);
+    if (!mo_span_eq_ct(id, mo_span((const char *)s->keys->id, ID_BYTES)))
+        return mo_fail(e, MO_EPOLICY, "sealed with another key (secrets.key)");
+    room = mo_buf_room(out, at.n);
+    if (!room)
+        return mo_fail(e, mo_buf_err(out), "sealed file");
+    if (s->lib.crypto_aead_xchacha20poly1305_ietf_decrypt(
+            (unsigned char *)room, NULL, NULL, span_bytes(at), at.n,
+            span_bytes(bound), bound.n, span_bytes(nonce), s->keys->seal) != 0)
+        return mo_fail(e, MO_EPROTO, "the sealed bytes were changed");
+    mo_buf_add(out, at.n - TAG_BYTES);
+    return 0;
 }

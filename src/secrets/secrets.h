@@ -67,6 +67,16 @@ int mo_secrets_put(struct mo_secrets *s, struct mo_span name,
 int mo_secrets_drop(struct mo_secrets *s, struct mo_span name,
                     struct mo_err *e);
 
+/* Seals and opens the bytes of another file with a key derived from the
+ * store's: version, id of the key, nonce, bytes. bound: what the bytes belong
+ * to; only the same text opens them. MO_EPOLICY: sealed with another key;
+ * MO_EPROTO: damaged, or not sealed for that. */
+int mo_secrets_seal(const struct mo_secrets *s, struct mo_span bound,
+                    struct mo_span plain, struct mo_buf *out);
+int mo_secrets_unseal(const struct mo_secrets *s, struct mo_span bound,
+                      struct mo_span sealed, struct mo_buf *out,
+                      struct mo_err *e);
+
 /* Letters, digits, '_', '-' and '.', as in ${secret:NAME}. */
 bool mo_secret_name_ok(struct mo_span name);
 /* NULL, or why the value is invalid. It must fit into an environment

@@ -14,6 +14,7 @@
 struct mo_gateway_setup {
     struct mo_loop *loop;
     struct mo_server_link *link;
+    struct mo_budget *budget;
     struct mo_gateway *gateway;
     struct mo_endpoint *ep;
     bool serving;
@@ -97,7 +98,7 @@ static void put_digest(const struct mo_config *cfg,
                                s->idle_seconds, s->memory_mb,
                                s->pids,         (int64_t)(s->cpus * 1000),
                                s->isolate,      s->install_ms,
-                               s->era};
+                               s->era,          s->credentials};
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 h;
 
@@ -110,6 +111,11 @@ static void put_digest(const struct mo_config *cfg,
     put_map(&h, &s->env);
     put_map(&h, &s->headers);
     put_oauth(&h, &s->oauth);
+    put_text(&h, s->exchange.url);
+    put_text(&h, s->exchange.client_id);
+    put_text(&h, s->exchange.client_secret);
+    put_text(&h, s->exchange.audience);
+    put_text(&h, s->exchange.scope);
     put_box(&h, cfg, s);
     mo_sha256_end(&h, sum);
     mo_hex(sum, sizeof(sum), out);
@@ -124,6 +130,7 @@ void mo_gateway_setup_server(const struct mo_config *cfg,
         .prefix = s->tool_prefix,
         .description = s->description,
         .per_session = s->scope == MO_SCOPE_SESSION,
+        .per_person = s->credentials != MO_CREDENTIALS_SHARED,
         .instances = (unsigned)s->instances,
         .start_ms = (uint64_t)s->start_ms,
         .install_ms = (uint64_t)s->install_ms,
@@ -206,6 +213,8 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
             put_words(&a, &cfg->mcp.v[i], &v[n++]);
         }
     }
+    if (mo_budget_reload(h->budget, cfg, e) < 0)
+        return e->code;
     mo_server_link_config(h->link, cfg);
     if (h->ep)
         mo_endpoint_ask_ms(h->ep, answer_ms(cfg));
@@ -253,6 +262,8 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
     struct mo_gateway_opts o = {
         .up = {.loop = h->loop,
                .dial = mo_server_link_server,
+               .done = mo_server_link_done,
+               .connected = mo_server_link_connected,
                .verdict = mo_server_link_verdict,
                .learnt = mo_server_link_learnt,
                .noise = mo_server_link_noise,
@@ -280,7 +291,12 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
         mo_log_err(mo_loop_log(h->loop), MO_WARN, "gateway", &why,
                    "lists of servers are not kept between runs");
     o.learning_file = o.cache ? habit : NULL;
-    rc = mo_server_link_new(h->loop, cfg, &h->link, e);
+    rc = mo_budget_new(h->loop, cfg,
+                       approvals ? mo_approvals_audit(approvals) : NULL,
+                       &h->budget, e);
+    o.budget = h->budget;
+    if (rc == 0)
+        rc = mo_server_link_new(h->loop, cfg, &h->link, e);
     if (rc == 0 && approvals)
         mo_server_link_approvals(h->link, approvals);
     o.up.ctx = h->link;
@@ -324,6 +340,7 @@ static void on_gateway_gone(void *ctx)
     struct mo_gateway_setup *h = ctx;
 
     h->gateway = NULL;
+    mo_budget_close(mo_take_ptr(&h->budget));
     if (h->link)
         mo_server_link_close(h->link, on_link_gone, h);
     else
@@ -394,8 +411,12 @@ struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h)
     return h->gateway;
 }
 
-const struct mo_server_link *
-mo_gateway_setup_link(const struct mo_gateway_setup *h)
+struct mo_server_link *mo_gateway_setup_link(const struct mo_gateway_setup *h)
 {
     return h->link;
+}
+
+struct mo_budget *mo_gateway_setup_budget(const struct mo_gateway_setup *h)
+{
+    return h->budget;
 }

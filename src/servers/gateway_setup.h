@@ -11,6 +11,7 @@
 #ifndef MO_SERVERS_GATEWAY_SETUP_H
 #define MO_SERVERS_GATEWAY_SETUP_H
 
+#include "budget/budget.h"
 #include "connect/record.h"
 #include "connect/server_link.h"
 #include "gateway/gateway.h"
@@ -47,8 +48,10 @@ struct mo_view_table *mo_gateway_setup_views(struct mo_gateway_setup *h);
 struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h);
 /* Knows the configuration of the current servers, which is valid until the next
  * mo_gateway_setup_reload(), and their last stderr output. */
-const struct mo_server_link *
-mo_gateway_setup_link(const struct mo_gateway_setup *h);
+struct mo_server_link *mo_gateway_setup_link(const struct mo_gateway_setup *h);
+
+/* The limits of calls, boxes and turns, which live as long as the gateway. */
+struct mo_budget *mo_gateway_setup_budget(const struct mo_gateway_setup *h);
 
 /* Removes what the router learnt (gateway/router/router_learning.h). 0, also if
  * there was nothing. */

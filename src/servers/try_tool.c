@@ -319,7 +319,7 @@ static int connect_gateway(struct mo_try_tool *t, struct mo_err *e)
     if (t->conn)
         return 0;
     rc = mo_link_inside(t->o.loop, mo_gateway_setup_endpoint(t->o.gateway),
-                        MO_SPAN("try"), &t->link, e);
+                        MO_SPAN("try"), mo_span(NULL, 0), &t->link, e);
     if (rc < 0)
         return rc;
     t->client = mo_link_inside_peer(t->link);

@@ -163,7 +163,7 @@ static void send_if_allowed(struct job *j)
 {
     struct mo_verdict v = verdict_of(j);
 
-    if (mo_verdict_may_run(&v, j->answered))
+    if (mo_verdict_may_run(&v, j->answered, 0))
         send_call(j);
     else
         finish_state(j, "denied", reason_of(&v));
@@ -269,6 +269,10 @@ static void judge_call(struct job *j)
         finish_state(j, "denied", reason_of(&v));
     else if (v.action == MO_ACTION_ALLOW)
         run_call(j, "rule");
+    else if (v.panel.need)
+        finish_state(j, "denied",
+                     MO_SPAN("a rule says that other persons approve this "
+                             "call; it cannot be tried here"));
     else if (j->digest.len > 0 && use_question(j))
         run_approved(j, &v);
     else

@@ -72,9 +72,32 @@ static void box_error(const struct session *s, struct mo_err *e)
         mo_box_cause_name(s->end.cause), why ? ": " : "", why ? why->msg : "");
 }
 
+static struct mo_budget_who owner_of(const struct session *s)
+{
+    return (struct mo_budget_who){.person = mo_span_cstr(s->row.owner)};
+}
+
+/* The box is gone, or (stays) nobody here uses it any more. */
+void mo_session_uncount_box(struct session *s, bool stays)
+{
+    const struct mo_sessions_opts *o = &s->ss->o;
+    const struct mo_budget_who who = owner_of(s);
+    const struct mo_budget_holding *f = s->ss->holding;
+    struct mo_span id = mo_span_cstr(s->id);
+
+    if (!s->ss->budget)
+        return;
+    if (stays)
+        f->release_after(s->ss->budget, MO_BUDGET_BOXES, &who, id,
+                         o->idle_ms + 2 * o->sweep_ms);
+    else
+        f->release(s->ss->budget, MO_BUDGET_BOXES, &who, id);
+}
+
 /* No box can be had. A session that was ready before may try again later. */
 static void no_box(struct session *s, const struct mo_err *why)
 {
+    mo_session_uncount_box(s, false);
     if (!s->served_once) {
         mo_session_fail(s, why);
         return;
@@ -139,6 +162,7 @@ void mo_session_losing_step(struct session *s)
                  : s->end.workspace_kept ? TRY_REVIVE
                                          : TRY_START;
     s->old_files = true;
+    mo_session_uncount_box(s, false);
     mo_session_move(s, S_BOXLESS);
     mo_holds_tell(s, N_LOST);
     if (!mo_list_empty(&s->uses))
@@ -442,10 +466,43 @@ static void try_box(struct session *s)
     no_box(s, &e);
 }
 
+/* --- the owner's budget -------------------------------------------------- */
+
+static void refuse_box(struct session *s, const struct mo_budget_no *no)
+{
+    no_box(s, mo_error(MO_EPOLICY, "%s", no->text));
+}
+
+static void on_box_counted(struct mo_budget_ask *a,
+                           const struct mo_budget_no *no)
+{
+    struct session *s = mo_container_of(a, struct session, budget);
+
+    if (mo_session_landed(s))
+        return;
+    if (no)
+        refuse_box(s, no);
+    else
+        try_box(s);
+}
+
 void mo_session_start_box(struct session *s)
 {
+    const struct mo_budget_who who = owner_of(s);
+    enum mo_budget_answer yes = MO_BUDGET_YES;
+    struct mo_budget_no no;
+
     if (s->served_once)
         s->begun_ns = mo_now_ns();
     mo_session_move(s, S_BOXING);
-    try_box(s);
+    s->budget.done = on_box_counted;
+    if (s->ss->budget)
+        yes = s->ss->holding->hold(s->ss->budget, MO_BUDGET_BOXES, &who,
+                                   mo_span_cstr(s->id), &s->budget, &no);
+    if (yes == MO_BUDGET_LATER)
+        s->pending++;
+    else if (yes == MO_BUDGET_NO)
+        refuse_box(s, &no);
+    else
+        try_box(s);
 }

@@ -137,6 +137,10 @@ static void finish_or_restart(struct session *s)
     bool again = !mo_list_empty(&s->holds) || !mo_list_empty(&s->kills);
 
     mo_session_answer_kills(&s->served, s->why.code ? &s->why : NULL);
+    if (s->how != END_LET_GO)
+        mo_session_uncount_box(s, false);
+    else if (!s->reap)
+        mo_session_uncount_box(s, s->named);
     if (s->reap) {
         s->reap = false;
         mo_janitor_reaped(ss);

@@ -15,6 +15,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "budget/budget.h"
 #include "session/session.h"
 
 #define TOUCH_MS    5000 /* least time between two writes of activity */
@@ -76,6 +77,7 @@ struct session {
 
     enum session_try attempt;
     struct mo_box *box;
+    struct mo_budget_ask budget; /* boxing.c */
     struct mo_conn *conn;
     struct boxlink *link; /* the connection's, once it has dialled */
     bool dialed;
@@ -151,6 +153,8 @@ struct mo_sessions {
     struct mo_timer tick;
     struct sweep sweep;
     struct mo_sessions_stats stats;
+    struct mo_budget *budget; /* limits of people; or NULL */
+    const struct mo_budget_holding *holding;
     bool closing;
     struct mo_later later; /* the end */
     struct mo_gone gone;
@@ -187,6 +191,7 @@ void mo_session_begin(struct session *s); /* from WAITING */
 
 /* boxing.c */
 void mo_session_start_box(struct session *s); /* from READING, BOXLESS */
+void mo_session_uncount_box(struct session *s, bool stays);
 void mo_session_losing_step(struct session *s);
 struct mo_boxes *mo_session_driver(const struct session *s); /* the row's */
 void mo_session_cause_due(struct mo_timer *t);

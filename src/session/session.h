@@ -45,10 +45,12 @@
 #define MO_SESSIONS_MAX      1024
 #define MO_SESSION_HOLDS_MAX 256
 #define MO_SESSION_DATA_MAX  ((size_t)64 * 1024)
-#define MO_SESSION_OWNER_MAX 33 /* bytes of a name, NUL included */
+#define MO_SESSION_OWNER_MAX 97 /* bytes of a name, NUL included */
 
 struct mo_sessions;
-struct mo_hold; /* one user of a session */
+struct mo_budget;         /* budget/budget.h */
+struct mo_budget_holding; /* likewise */
+struct mo_hold;           /* one user of a session */
 
 struct mo_sessions_opts {
     struct mo_store *store;
@@ -76,6 +78,9 @@ struct mo_sessions_opts {
 /* Times of 0 are the defaults above. The first sweep begins at once. */
 int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
                      struct mo_sessions **out, struct mo_err *e);
+/* Limits how many boxes people have: hold asks b. Borrowed; NULL: no limits. */
+void mo_sessions_budget(struct mo_sessions *ss, struct mo_budget *b,
+                        const struct mo_budget_holding *hold);
 /* Ends every hold (on_closed) and lets the boxes go; gone(ctx) once, later.
  * Store and drivers stay the caller's. */
 void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),

@@ -119,6 +119,13 @@ void mo_sessions_settle(struct mo_sessions *ss)
         mo_loop_defer(ss->loop, &ss->later);
 }
 
+void mo_sessions_budget(struct mo_sessions *ss, struct mo_budget *b,
+                        const struct mo_budget_holding *hold)
+{
+    ss->budget = b;
+    ss->holding = hold;
+}
+
 void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
                        void *ctx)
 {

@@ -23,6 +23,7 @@ enum mo_op_kind {
     MO_OP_DROP,  /* give it back if it is ours */
     MO_OP_BREAK, /* end it if it is still `owner`s under `fence` */
     MO_OP_WHO,
+    MO_OP_COUNT,
     MO_OP_SWEEP, /* remove expired rows */
 };
 
@@ -42,12 +43,15 @@ struct mo_op {
     struct mo_read read;
     struct mo_span name, owner; /* of the lease */
     char token[MO_LEASE_TOKEN_LEN + 1];
+    const struct mo_counter *counters;
+    size_t ncounters;
     uint64_t now_ms; /* wall, when it was asked */
 
     /* the result */
     struct mo_err err; /* code 0: none */
     struct mo_written written;
     struct mo_rows rows;
+    struct mo_counted counted;
     bool held;             /* TRY: it is ours now */
     uint64_t fence;        /* of the holder; BREAK: the one to end */
     uint64_t left_ms;      /* TRY, not ours: the rest of the holder's term */
@@ -59,6 +63,8 @@ struct mo_op {
                            const struct mo_err *why);
         void (*on_rows)(void *ctx, const struct mo_rows *rows,
                         const struct mo_err *why);
+        void (*on_counted)(void *ctx, const struct mo_counted *c,
+                           const struct mo_err *why);
         void (*on_who)(void *ctx, struct mo_span owner, uint64_t fence,
                        const struct mo_err *why);
         void (*on_broken)(void *ctx, const struct mo_err *why);
@@ -75,6 +81,7 @@ struct mo_op {
 
 struct mo_store_ops {
     const char *name;
+    bool is_shared; /* by several machines */
     void (*submit)(struct mo_store *s, struct mo_op *op);
     /* A lease is waited for: from now on call mo_lease_wake() for every
      * release anywhere. May be called again. */

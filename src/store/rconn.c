@@ -18,6 +18,7 @@ static const char *const lua_texts[MO_LUA_N] = {
     [MO_LUA_MARKS] = MO_LUA_MARKS_TEXT, [MO_LUA_TRY] = MO_LUA_TRY_TEXT,
     [MO_LUA_RENEW] = MO_LUA_RENEW_TEXT, [MO_LUA_DROP] = MO_LUA_DROP_TEXT,
     [MO_LUA_BREAK] = MO_LUA_BREAK_TEXT, [MO_LUA_UNLIST] = MO_LUA_UNLIST_TEXT,
+    [MO_LUA_COUNT] = MO_LUA_COUNT_TEXT, [MO_LUA_DAY] = MO_LUA_DAY_TEXT,
 };
 
 /* --- sending ------------------------------------------------------------- */

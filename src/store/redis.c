@@ -397,6 +397,8 @@ static void redis_submit(struct mo_store *s, struct mo_op *op)
         mo_redis_read(o);
     else if (op->kind == MO_OP_SWEEP)
         mo_redis_sweep(o);
+    else if (op->kind == MO_OP_COUNT)
+        mo_redis_count(o);
     else
         mo_redis_lease(o);
     if (!o->out)
@@ -523,6 +525,7 @@ static void redis_close(struct mo_store *s)
 
 static const struct mo_store_ops redis_ops = {
     .name = "redis",
+    .is_shared = true,
     .submit = redis_submit,
     .listen = redis_listen,
     .give_up = redis_give_up,

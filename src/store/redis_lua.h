@@ -5,7 +5,7 @@
  * rule of Redis Cluster. The first key is given in KEYS; others of the same
  * session are made from it.
  *
- *   mcp:session:{ID}         hash  doc, at
+ *   mcp:session:{ID}         hash  doc, at, shares
  *   mcp:conversation:{ID}    hash  n = number of the current one, s:N = the
  *                                  last seq of conversation N
  *   mcp:conversation:{ID}:N  list  "AT\nDOC" of each entry
@@ -15,6 +15,9 @@
  *   mcp:audit:{ID}           zset  at -> "SEQ\nDOC" (SEQ has 16 digits)
  *   mcp:audit:{ID}:n         text  last SEQ
  *   mcp:marks                hash  id -> DOC (set beside the scripts)
+ *   mcp:budget:{budget}:r:N  hash  second -> calls in it, of the last minute
+ *   mcp:budget:{budget}:h:N  zset  end of its term -> holder
+ *   mcp:budget:{budget}:d:D  hash  name -> sum, of the day D
  *
  * Redis does not undo the changes of a script that fails. So the write script
  * first reads and decides everything on its own copy of the session, and then
@@ -34,6 +37,8 @@ enum mo_lua {
     MO_LUA_DROP,
     MO_LUA_BREAK,
     MO_LUA_UNLIST,
+    MO_LUA_COUNT,
+    MO_LUA_DAY,
     MO_LUA_N
 };
 
@@ -127,6 +132,8 @@ enum mo_lua {
     "      redis.call('PERSIST', kc)\n"                                        \
     "      redis.call('PERSIST', kk)\n"                                        \
     "    end\n"                                                                \
+    "  elseif k == 'h' then\n"                                                 \
+    "    redis.call('HSET', ks, 'shares', doc)\n"                              \
     "  elseif k == 'x' then\n"                                                 \
     "    redis.call('DEL', ks)\n"                                              \
     "    keep(kc)\n"                                                           \
@@ -352,5 +359,115 @@ enum mo_lua {
 #define MO_LUA_UNLIST_TEXT                                                     \
     "if redis.call('ZSCORE', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end\n" \
     "return redis.call('ZREM', KEYS[1], ARGV[1])\n"
+
+/* KEYS: mcp:budget:{budget}. ARGV: n, term, time to keep a day, most names of
+ * a day, largest sum, then for each counter kind (r, h, d), name, limit, add,
+ * day, holder.
+ * Answer: {1 or 0, which has no room, time to wait, today}. Seconds of the
+ * future (the clock went back) count as now, and terms end no later than one
+ * that begins now. */
+#define MO_LUA_COUNT_TEXT                                                      \
+    "local t = redis.call('TIME')\n"                                           \
+    "local s = tonumber(t[1])\n"                                               \
+    "local ms = s * 1000 + math.floor(tonumber(t[2]) / 1000)\n"                \
+    "local today = math.floor(s / 86400)\n"                                    \
+    "local term, keep, names, most = tonumber(ARGV[2]), ARGV[3],\n"            \
+    "  tonumber(ARGV[4]), tonumber(ARGV[5])\n"                                 \
+    "local function sum(c)\n"                                                  \
+    "  local n = redis.call('HGET', c.key, c.name)\n"                          \
+    "  return n and tonumber(n)\n"                                             \
+    "end\n"                                                                    \
+    "local v = {}\n"                                                           \
+    "for i = 1, tonumber(ARGV[1]) do\n"                                        \
+    "  local b = 5 + (i - 1) * 6\n"                                            \
+    "  local c = {k = ARGV[b + 1], name = ARGV[b + 2],\n"                      \
+    "    limit = tonumber(ARGV[b + 3]), add = tonumber(ARGV[b + 4]),\n"        \
+    "    day = tonumber(ARGV[b + 5]), who = ARGV[b + 6]}\n"                    \
+    "  c.key = KEYS[1] .. ':' .. c.k .. ':' .. c.name\n"                       \
+    "  v[i] = c\n"                                                             \
+    "  if c.k == 'r' then\n"                                                   \
+    "    local f, all, first, ahead = redis.call('HGETALL', c.key), 0, s, 0\n" \
+    "    for j = 1, #f, 2 do\n"                                                \
+    "      local at, n = tonumber(f[j]), tonumber(f[j + 1])\n"                 \
+    "      if at <= s - 61 or at > s then\n"                                   \
+    "        redis.call('HDEL', c.key, f[j])\n"                                \
+    "      end\n"                                                              \
+    "      if at > s - 61 then\n"                                              \
+    "        all = all + n\n"                                                  \
+    "        if at > s then ahead = ahead + n end\n"                           \
+    "        if at < first then first = at end\n"                              \
+    "      end\n"                                                              \
+    "    end\n"                                                                \
+    "    if ahead > 0 then redis.call('HINCRBY', c.key, s, ahead) end\n"       \
+    "    if c.limit > 0 and all + c.add > c.limit then\n"                      \
+    "      return {0, i - 1, (first + 61) * 1000 - ms, today}\n"               \
+    "    end\n"                                                                \
+    "  elseif c.k == 'h' then\n"                                               \
+    "    redis.call('ZREMRANGEBYSCORE', c.key, '-inf', ms)\n"                  \
+    "    for _, who in ipairs(redis.call('ZRANGEBYSCORE', c.key,\n"            \
+    "        ms + term + 1, '+inf')) do\n"                                     \
+    "      redis.call('ZADD', c.key, ms + term, who)\n"                        \
+    "    end\n"                                                                \
+    "    if c.add >= 0 and c.limit > 0 and\n"                                  \
+    "        not redis.call('ZSCORE', c.key, c.who) and\n"                     \
+    "        redis.call('ZCARD', c.key) >= c.limit then\n"                     \
+    "      return {0, i - 1, 0, today}\n"                                      \
+    "    end\n"                                                                \
+    "  else\n"                                                                 \
+    "    if c.day == 0 then c.day = today end\n"                               \
+    "    c.key = KEYS[1] .. ':d:' .. string.format('%.0f', c.day)\n"           \
+    "    c.now = sum(c)\n"                                                     \
+    "    if not c.now and redis.call('HLEN', c.key) >= names then\n"           \
+    "      c.name = 'other' .. (c.name:match('\\t.*') or '')\n"                \
+    "      c.now = sum(c)\n"                                                   \
+    "    end\n"                                                                \
+    "    if c.limit > 0 and (c.now or 0) + c.add > c.limit then\n"             \
+    "      return {0, i - 1, (today + 1) * 86400000 - ms, today}\n"            \
+    "    end\n"                                                                \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "for _, c in ipairs(v) do\n"                                               \
+    "  if c.k == 'r' then\n"                                                   \
+    "    redis.call('HINCRBY', c.key, s, c.add)\n"                             \
+    "    redis.call('PEXPIRE', c.key, 62000)\n"                                \
+    "  elseif c.k == 'h' and c.add < 0 then\n"                                 \
+    "    redis.call('ZREM', c.key, c.who)\n"                                   \
+    "  elseif c.k == 'h' then\n"                                               \
+    "    redis.call('ZADD', c.key, ms + term, c.who)\n"                        \
+    "    redis.call('PEXPIRE', c.key, term)\n"                                 \
+    "  else\n"                                                                 \
+    "    local n = math.max(0, math.min(most, (c.now or 0) + c.add))\n"        \
+    "    redis.call('HSET', c.key, c.name, string.format('%.0f', n))\n"        \
+    "    redis.call('PEXPIRE', c.key, keep)\n"                                 \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "return {1, 0, 0, today}\n"
+
+/* KEYS: mcp:budget:{budget}:d:D. ARGV: beginning of the names, the last name
+ * seen, limit. Answer: {more, {name, sum, name, sum...}} in the order of the
+ * names' bytes. */
+#define MO_LUA_DAY_TEXT                                                        \
+    "local p, last = ARGV[1], ARGV[2]\n"                                       \
+    "local function less(a, b)\n"                                              \
+    "  for i = 1, math.min(#a, #b) do\n"                                       \
+    "    local x, y = a:byte(i), b:byte(i)\n"                                  \
+    "    if x ~= y then return x < y end\n"                                    \
+    "  end\n"                                                                  \
+    "  return #a < #b\n"                                                       \
+    "end\n"                                                                    \
+    "local f, ids, sums = redis.call('HGETALL', KEYS[1]), {}, {}\n"            \
+    "for i = 1, #f, 2 do\n"                                                    \
+    "  if f[i]:sub(1, #p) == p and less(last, f[i]) then\n"                    \
+    "    ids[#ids + 1] = f[i]\n"                                               \
+    "    sums[f[i]] = f[i + 1]\n"                                              \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "table.sort(ids, less)\n"                                                  \
+    "local out, limit = {}, tonumber(ARGV[3])\n"                               \
+    "for i = 1, math.min(#ids, limit) do\n"                                    \
+    "  out[#out + 1] = ids[i]\n"                                               \
+    "  out[#out + 1] = sums[ids[i]]\n"                                         \
+    "end\n"                                                                    \
+    "return {#ids > limit and 1 or 0, out}\n"
 
 #endif

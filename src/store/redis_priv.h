@@ -93,6 +93,9 @@ void mo_redis_write(struct mo_rop *o);
 void mo_redis_lease(struct mo_rop *o);
 void mo_redis_sweep(struct mo_rop *o);
 void mo_redis_read(struct mo_rop *o);
+void mo_redis_count(struct mo_rop *o);
+/* Reads the counters of a day; got() is called with its reply. */
+void mo_redis_read_day(struct mo_rop *o, mo_rgot *got);
 /* Asks for members of an index with their scores, o->page of them from o->next
  * on. */
 void mo_redis_ask_page(struct mo_rop *o, const char *command, const char *index,

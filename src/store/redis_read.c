@@ -26,7 +26,9 @@ static bool add_row(struct mo_rop *o, struct mo_row row)
     struct mo_row *to = next_row(o);
 
     if (!to || !mo_rop_keep(o, row.session, &row.session) ||
-        !mo_rop_keep(o, row.id, &row.id) || !mo_rop_keep(o, row.doc, &row.doc))
+        !mo_rop_keep(o, row.id, &row.id) ||
+        !mo_rop_keep(o, row.doc, &row.doc) ||
+        !mo_rop_keep(o, row.shares, &row.shares))
         return false;
     *to = row;
     o->nrows++;
@@ -59,10 +61,12 @@ static bool on_session(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_row row = {.session = o->op->read.session};
 
-    if (r->kind != MO_RESP_ARRAY || r->n != 2)
+    if (r->kind != MO_RESP_ARRAY || r->n != 3)
         return false;
     if (r->v[0].kind == MO_RESP_BULK && mo_resp_u64(&r->v[1], &row.at)) {
         row.doc = r->v[0].text;
+        if (r->v[2].kind == MO_RESP_BULK)
+            row.shares = r->v[2].text;
         (void)add_row(o, row);
     }
     give_rows(o);
@@ -72,8 +76,8 @@ static bool on_session(struct mo_rop *o, const struct mo_resp *r)
 static void ask_session(struct mo_rop *o, struct mo_span id, mo_rgot *got,
                         size_t tag)
 {
-    mo_rcall(o, -1, id, got, tag, "skss", "HMGET", "mcp:session:", id, "doc",
-             "at");
+    mo_rcall(o, -1, id, got, tag, "sksss", "HMGET", "mcp:session:", id, "doc",
+             "at", "shares");
 }
 
 /* {number, seq of the first, more, {"AT\nDOC"...}} */
@@ -181,8 +185,11 @@ static bool on_found(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_row *row = &found_rows(o)[o->tag];
 
-    if (r->kind == MO_RESP_ARRAY && r->n == 2 && r->v[0].kind == MO_RESP_BULK)
+    if (r->kind == MO_RESP_ARRAY && r->n == 3 && r->v[0].kind == MO_RESP_BULK) {
         (void)mo_rop_keep(o, r->v[0].text, &row->doc);
+        if (r->v[2].kind == MO_RESP_BULK)
+            (void)mo_rop_keep(o, r->v[2].text, &row->shares);
+    }
     o->bytes += row->doc.n + 256;
     return true;
 }
@@ -393,6 +400,24 @@ static void read_audit(struct mo_rop *o)
     ask_audit(o, 0);
 }
 
+/* {more, {name, sum, name, sum...}} */
+static bool on_day(struct mo_rop *o, const struct mo_resp *r)
+{
+    uint64_t more = 0;
+
+    if (r->kind != MO_RESP_ARRAY || r->n != 2 || !mo_resp_u64(&r->v[0], &more))
+        return false;
+    for (size_t i = 0; i + 1 < r->v[1].n; i += 2) {
+        struct mo_row row = {.id = r->v[1].v[i].text};
+
+        if (!mo_resp_u64(&r->v[1].v[i + 1], &row.seq) || !add_row(o, row))
+            return false;
+    }
+    give_rows(o);
+    o->op->rows.more = more;
+    return true;
+}
+
 void mo_redis_read(struct mo_rop *o)
 {
     const struct mo_read *q = &o->op->read;
@@ -433,6 +458,9 @@ void mo_redis_read(struct mo_rop *o)
         break;
     case MO_READ_AUDIT:
         read_audit(o);
+        break;
+    case MO_READ_DAY:
+        mo_redis_read_day(o, on_day);
         break;
     case MO_READ_MARK:
         mo_rcall(o, -1, MO_SPAN(MO_REDIS_MARKS), on_mark, 0, "sst", "HGET",

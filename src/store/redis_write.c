@@ -17,7 +17,7 @@ static const char kinds[][2] = {
     [MO_WRITE_SESSION] = "s", [MO_WRITE_TOUCH] = "t", [MO_WRITE_CLOSE] = "x",
     [MO_WRITE_FORGET] = "f",  [MO_WRITE_ENTRY] = "e", [MO_WRITE_FRESH] = "n",
     [MO_WRITE_CALL] = "c",    [MO_WRITE_MOVE] = "m",  [MO_WRITE_AUDIT] = "a",
-    [MO_WRITE_MARK] = "k",
+    [MO_WRITE_MARK] = "k",    [MO_WRITE_SHARE] = "h",
 };
 
 static bool fail_refused(struct mo_rop *o, struct mo_span why)

@@ -82,6 +82,11 @@ static const char *const migrations[MO_SQL_VERSION] = {
     " WHERE n < old.n) WHERE n = old.n; END;",
     /* 3: marks */
     "CREATE TABLE mark (id TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;",
+    /* 4: sums of a day; day: days since 1970 */
+    ("CREATE TABLE daily (day INTEGER NOT NULL, name TEXT NOT NULL,"
+     " n INTEGER NOT NULL, PRIMARY KEY (day, name)) WITHOUT ROWID;"),
+    /* 5: who may read a session */
+    "ALTER TABLE session ADD COLUMN shares TEXT NOT NULL DEFAULT '';",
 };
 
 static const char *const statements[MO_SQL_N] = {

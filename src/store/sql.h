@@ -52,7 +52,7 @@ struct mo_sql {
 };
 
 #define MO_SQL_APP_ID  0x4d4f5354 /* "MOST" */
-#define MO_SQL_VERSION 3
+#define MO_SQL_VERSION 5
 
 int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e);
 

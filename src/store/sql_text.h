@@ -1,7 +1,7 @@
 /* sql_text.h - every SQL statement with its name. Private to sql.h.
  *
  * The tables are in sql.c. Statements that read rows give: session, id, doc,
- * conversation, seq, at, state. */
+ * conversation, seq, at, state; those that read sessions also shares. */
 #ifndef MO_STORE_SQL_TEXT_H
 #define MO_STORE_SQL_TEXT_H
 
@@ -30,6 +30,7 @@
       " ON CONFLICT (id) DO UPDATE"                                            \
       " SET at = max(at, excluded.at), doc = excluded.doc")                    \
     X(SESSION_TOUCH, "UPDATE session SET at = max(at, ?2) WHERE id = ?1")      \
+    X(SESSION_SHARE, "UPDATE session SET shares = ?2 WHERE id = ?1")           \
     X(SESSION_KNOWN, "SELECT 1 FROM session WHERE id = ?1")                    \
     X(SESSION_DEL, "DELETE FROM session WHERE id = ?1")                        \
     X(CONV_NOW, "SELECT coalesce(max(number), 1) FROM conversation"            \
@@ -87,6 +88,11 @@
     X(MARK_PUT, "INSERT INTO mark (id, doc) VALUES (?1, ?2)"                   \
       " ON CONFLICT (id) DO UPDATE SET doc = excluded.doc")                    \
     X(MARK_DEL, "DELETE FROM mark WHERE id = ?1")                              \
+    /* counters */                                                             \
+    X(DAILY_GET, "SELECT n FROM daily WHERE day = ?1 AND name = ?2")           \
+    X(DAILY_NAMES, "SELECT count(*) FROM daily WHERE day = ?1")                \
+    X(DAILY_PUT, "INSERT INTO daily (day, name, n) VALUES (?1, ?2, ?3)"        \
+      " ON CONFLICT (day, name) DO UPDATE SET n = excluded.n")                 \
     /* leases */                                                               \
     X(LEASE_GET,                                                               \
       "SELECT fence, token, owner, CASE boot WHEN ?2 THEN until ELSE 0 END"    \
@@ -133,12 +139,19 @@
       " WHERE at < ?1 LIMIT " MO_SQL_SWEEP_ROWS ")")                           \
     X(OLD_LEASES, "DELETE FROM lease WHERE name IN (SELECT name FROM lease"    \
       " WHERE until = 0 AND at < ?1 LIMIT " MO_SQL_SWEEP_ROWS ")")             \
+    X(OLD_DAYS, "DELETE FROM daily WHERE (day, name) IN"                       \
+      " (SELECT day, name FROM daily WHERE day < ?1"                           \
+      " LIMIT " MO_SQL_SWEEP_ROWS ")")                                         \
     /* reading */                                                              \
+    X(READ_DAY, "SELECT '', name, '', 0, n, 0, 0 FROM daily WHERE day = ?1"    \
+      " AND substr(name, 1, length(?2)) = ?2 AND name > ?3"                    \
+      " ORDER BY name LIMIT ?4")                                               \
     X(READ_SESSION,                                                            \
-      "SELECT id, '', doc, 0, 0, at, 0 FROM session WHERE id = ?1")            \
-    X(READ_SESSIONS, "SELECT id, '', doc, 0, 0, at, 0 FROM session"            \
+      "SELECT id, '', doc, 0, 0, at, 0, shares FROM session WHERE id = ?1")    \
+    X(READ_SESSIONS, "SELECT id, '', doc, 0, 0, at, 0, shares FROM session"    \
       " WHERE (at, id) > (?1, ?2) AND at < ?3 ORDER BY at, id LIMIT ?4")       \
-    X(READ_LAST_SESSIONS, "SELECT id, '', doc, 0, 0, at, 0 FROM session"       \
+    X(READ_LAST_SESSIONS, "SELECT id, '', doc, 0, 0, at, 0, shares"            \
+      " FROM session"                                                          \
       " WHERE (at, id) > (?1, ?2) AND at < ?3"                                 \
       " ORDER BY at DESC, id DESC LIMIT ?4")                                   \
     X(READ_HISTORY, MO_SQL_HISTORY " ORDER BY 5 LIMIT ?4")                     \

@@ -35,6 +35,8 @@ static int apply_op(struct mo_sqlite *q, struct mo_op *op)
         return mo_sqlite_write(q, op);
     if (op->kind == MO_OP_SWEEP)
         return mo_sqlite_sweep(q, op);
+    if (op->kind == MO_OP_COUNT)
+        return mo_sqlite_count(q, op);
     return mo_sqlite_lease(q, op);
 }
 
@@ -104,6 +106,7 @@ static int run_again(struct mo_lane *lane)
         op->written = (struct mo_written){0};
         op->rows = (struct mo_rows){0};
         op->held = false;
+        op->counted = (struct mo_counted){.refused = false};
     }
     return run_transaction(lane);
 }

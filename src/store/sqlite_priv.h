@@ -67,6 +67,7 @@ struct mo_sqlite {
  * MO_EEXISTS, MO_ENOTFOUND) or MO_EUNAVAIL, in op->err. */
 int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op);
 int mo_sqlite_lease(struct mo_sqlite *q, struct mo_op *op);
+int mo_sqlite_count(struct mo_sqlite *q, struct mo_op *op);
 int mo_sqlite_sweep(struct mo_sqlite *q, struct mo_op *op);
 /* MO_EPOLICY unless the session's lease is held under that fence. */
 int mo_sqlite_fence(struct mo_sqlite *q, struct mo_op *op);

@@ -87,6 +87,9 @@ static sqlite3_stmt *start_read(struct reading *g)
     case MO_READ_CALL:
         return mo_sql_start(g->sql, MO_SQL_READ_CALL, e, "tt", r->session,
                             r->id);
+    case MO_READ_DAY:
+        return mo_sql_start(g->sql, MO_SQL_READ_DAY, e, "itti", after, r->text,
+                            r->id, g->limit);
     case MO_READ_MARK:
         return mo_sql_start(g->sql, MO_SQL_READ_MARK, e, "t", r->id);
     case MO_READ_MARKS:
@@ -113,6 +116,9 @@ static bool keep_row(struct reading *g, sqlite3_stmt *st, struct mo_row *row)
         .at = (uint64_t)mo_sql_int(g->sql, st, 5),
         .state = (enum mo_call_state)mo_sql_int(g->sql, st, 6),
     };
+    if ((g->r->kind == MO_READ_SESSION || g->r->kind == MO_READ_SESSIONS) &&
+        mo_arena_span(a, mo_sql_text(g->sql, st, 7), &row->shares) < 0)
+        return false;
     return mo_arena_span(a, mo_sql_text(g->sql, st, 0), &row->session) == 0 &&
            mo_arena_span(a, mo_sql_text(g->sql, st, 1), &row->id) == 0 &&
            mo_arena_span(a, mo_sql_text(g->sql, st, 2), &row->doc) == 0;

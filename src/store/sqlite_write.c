@@ -74,6 +74,16 @@ static int touch_session(struct batch *b, const struct mo_write *w)
                      b->session, (int64_t)w->at);
 }
 
+static int share_session(struct batch *b, const struct mo_write *w)
+{
+    int rc = need_session(b);
+
+    if (rc < 0)
+        return rc;
+    return mo_sql_do(b->sql, MO_SQL_SESSION_SHARE, &b->op->err, "tt",
+                     b->session, w->doc);
+}
+
 static int close_session(struct batch *b, const struct mo_write *w)
 {
     int rc =
@@ -227,6 +237,7 @@ int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
         [MO_WRITE_ENTRY] = put_entry,     [MO_WRITE_FRESH] = begin_fresh_conv,
         [MO_WRITE_CALL] = put_call,       [MO_WRITE_MOVE] = move_call,
         [MO_WRITE_AUDIT] = put_audit,     [MO_WRITE_MARK] = put_mark,
+        [MO_WRITE_SHARE] = share_session,
     };
     struct batch b = {.q = q,
                       .sql = &q->writer.sql,
@@ -249,6 +260,7 @@ int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
 
 #define SWEEP_ROWS  500 /* as in sql_text.h */
 #define SWEEP_CONVS 100
+#define DAY_MS      ((uint64_t)24 * 3600 * 1000)
 #define LEASE_KEPT                                                             \
     ((uint64_t)7 * 24 * 3600 * 1000) /* so that its fence stays known */
 
@@ -332,5 +344,9 @@ int mo_sqlite_sweep(struct mo_sqlite *q, struct mo_op *op)
     if (rc >= 0 && op->now_ms > LEASE_KEPT)
         rc = mo_sql_do(&q->writer.sql, MO_SQL_OLD_LEASES, &op->err, "i",
                        (int64_t)(op->now_ms - LEASE_KEPT));
+    if (rc >= 0)
+        rc = mo_sql_do(&q->writer.sql, MO_SQL_OLD_DAYS, &op->err, "i",
+                       (int64_t)(op->now_ms / DAY_MS) - MO_COUNTER_DAYS);
+    op->rows.more |= rc == SWEEP_ROWS;
     return only_failure(rc);
 }

@@ -164,6 +164,8 @@ static void answer_caller(struct mo_op *op)
         op->to.on_written(op->to.ctx, &op->written, why);
     else if (op->to.on_rows)
         op->to.on_rows(op->to.ctx, &op->rows, why);
+    else if (op->to.on_counted)
+        op->to.on_counted(op->to.ctx, &op->counted, why);
     else if (op->to.on_who)
         op->to.on_who(op->to.ctx, op->holder, op->fence, why);
     else if (op->to.on_broken)
@@ -265,7 +267,7 @@ static int check_write(const struct mo_write *w, struct mo_err *e)
     bool named = w->kind == MO_WRITE_CALL || w->kind == MO_WRITE_MOVE ||
                  w->kind == MO_WRITE_MARK;
 
-    if ((unsigned)w->kind > MO_WRITE_MARK || (unsigned)w->to > MO_CALL_UNKNOWN)
+    if ((unsigned)w->kind > MO_WRITE_SHARE || (unsigned)w->to > MO_CALL_UNKNOWN)
         return mo_fail(e, MO_EINVAL, "store: unknown kind of write");
     if (named && !mo_store_id_ok(w->id))
         return mo_fail(e, MO_EINVAL,
@@ -391,17 +393,19 @@ static int check_read(const struct mo_read *r, struct mo_err *e)
         [MO_READ_AUDIT] = {0},
         [MO_READ_MARK] = {.id = true},
         [MO_READ_MARKS] = {.text = true},
+        [MO_READ_DAY] = {0},
     };
 
     if ((unsigned)r->kind >= MO_COUNT(needs))
         return mo_fail(e, MO_EINVAL, "store: unknown kind of read");
     if ((r->session.n || needs[r->kind].session) && !mo_store_id_ok(r->session))
         return mo_fail(e, MO_EINVAL, "store: the session's id is not valid");
-    if ((r->id.n || needs[r->kind].id) && !mo_store_id_ok(r->id))
+    if ((r->id.n || needs[r->kind].id) && r->kind != MO_READ_DAY &&
+        !mo_store_id_ok(r->id))
         return mo_fail(e, MO_EINVAL, "store: the id is not valid");
     if (needs[r->kind].text && !mo_span_trim(r->text).n)
         return mo_fail(e, MO_EINVAL, "store: nothing to search for");
-    if (r->text.n > MO_STORE_ID_MAX * 8)
+    if (r->text.n > MO_STORE_ID_MAX * 8 || r->id.n > MO_COUNTER_NAME_MAX)
         return mo_fail(e, MO_ETOOBIG,
                        "store: the text to search for is too long");
     if (r->after > INT64_MAX || r->before > INT64_MAX ||
@@ -435,6 +439,61 @@ int mo_store_read(struct mo_store *s, const struct mo_read *r,
         !copy_span(&op->mem, &op->read.text))
         return no_memory(op, e);
     mo_op_submit(op, (struct mo_op_answer){.on_rows = done, .ctx = ctx});
+    return 0;
+}
+
+/* --- counters ------------------------------------------------------------ */
+
+bool mo_store_is_shared(const struct mo_store *s)
+{
+    return s->ops->is_shared;
+}
+
+static int check_counter(const struct mo_store *s, const struct mo_counter *c,
+                         struct mo_err *e)
+{
+    int64_t most = c->kind == MO_COUNTER_DAY ? MO_COUNTER_SUM_MAX : 1000000;
+
+    if ((unsigned)c->kind > MO_COUNTER_DAY || !c->name.n ||
+        c->name.n > MO_COUNTER_NAME_MAX || c->holder.n > MO_COUNTER_NAME_MAX ||
+        c->limit > (uint64_t)MO_COUNTER_SUM_MAX || c->add > most ||
+        c->add < -most || c->day > UINT32_MAX)
+        return mo_fail(e, MO_EINVAL, "store: a counter is out of range");
+    if (c->kind != MO_COUNTER_DAY && !s->ops->is_shared)
+        return mo_fail(e, MO_EINVAL, "store: only days are counted there");
+    return 0;
+}
+
+int mo_store_count(struct mo_store *s, const struct mo_counter *v, size_t n,
+                   void (*done)(void *ctx, const struct mo_counted *c,
+                                const struct mo_err *why),
+                   void *ctx, struct mo_err *e)
+{
+    struct mo_counter *copy;
+    struct mo_op *op;
+    int rc =
+        n > 0 && n <= MO_COUNTERS_MAX
+            ? 0
+            : mo_fail(e, MO_EINVAL, "store: 1 to %d counters", MO_COUNTERS_MAX);
+
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = check_counter(s, &v[i], e);
+    if (rc == 0)
+        rc = check_room(s, 0, e);
+    if (rc < 0)
+        return rc;
+    op = mo_op_new(s, MO_OP_COUNT, MO_COUNTERS_MAX * 3 * MO_COUNTER_NAME_MAX);
+    copy = op ? mo_arena_alloc(&op->mem, n * sizeof(*copy)) : NULL;
+    if (!copy)
+        return no_memory(op, e);
+    memcpy(copy, v, n * sizeof(*copy));
+    for (size_t i = 0; i < n; i++)
+        if (!copy_span(&op->mem, &copy[i].name) ||
+            !copy_span(&op->mem, &copy[i].holder))
+            return no_memory(op, e);
+    op->counters = copy;
+    op->ncounters = n;
+    mo_op_submit(op, (struct mo_op_answer){.on_counted = done, .ctx = ctx});
     return 0;
 }
 

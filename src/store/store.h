@@ -107,6 +107,8 @@ enum mo_write_kind {
     MO_WRITE_MARK,    /* id, doc: a document by its id, inserted or replaced, */
                       /* or removed if doc is empty; belongs to no session */
                       /* and does not expire */
+    MO_WRITE_SHARE,   /* doc: who may read the session, beside its row: a */
+                      /* SESSION write keeps it; it goes with the row * */
 };
 /* Writes with a star need the session's row, else the batch is MO_ENOTFOUND: a
  * late write must not bring back a session that was closed or lost. A batch is
@@ -176,6 +178,9 @@ enum mo_read_kind {
     MO_READ_MARK,     /* by id, or none */
     MO_READ_MARKS,    /* whose id begins with `text`, in the order of their */
                       /* ids' bytes; `id`: that of the last row, to go on */
+    MO_READ_DAY,      /* counters of the day `after` whose names begin with */
+                      /* `text`, by name: id and seq, the sum; `id`: the last */
+                      /* name, to go on */
 };
 
 struct mo_read {
@@ -189,6 +194,7 @@ struct mo_read {
 
 struct mo_row {
     struct mo_span session, id, doc;
+    struct mo_span shares; /* of a session's row: MO_WRITE_SHARE; or empty */
     uint64_t conversation, seq;
     uint64_t at; /* wall ms: last activity, or when it was written */
     enum mo_call_state state;
@@ -204,6 +210,54 @@ int mo_store_read(struct mo_store *s, const struct mo_read *r,
                   void (*done)(void *ctx, const struct mo_rows *rows,
                                const struct mo_err *why),
                   void *ctx, struct mo_err *e);
+
+/* --- counters --------------------------------------------------------------
+ *
+ * Limits for all processes that share the store (budget/budget.h). A batch is
+ * one step: if every limit has room, all of it is counted, else nothing. The
+ * clock is that of Redis, or this machine's with SQLite. A write that failed
+ * with MO_EUNAVAIL may have been counted.
+ *
+ * Bounds: MO_COUNTERS_MAX counters a batch, names of MO_COUNTER_NAME_MAX bytes,
+ * MO_COUNTER_NAMES names a day (further ones become "other" up to their tab),
+ * sums of at most MO_COUNTER_SUM_MAX: they stay there instead of overflowing.
+ * Days are removed after MO_COUNTER_DAYS, the rest when its time is over. */
+#define MO_COUNTERS_MAX     8
+#define MO_COUNTER_NAME_MAX ((size_t)320)
+#define MO_COUNTER_NAMES    20000
+#define MO_COUNTER_SUM_MAX  ((int64_t)4000000000000000) /* exact as a double */
+#define MO_COUNTER_DAYS     32
+#define MO_COUNTER_TERM_MS  ((uint64_t)60 * 1000)
+
+enum mo_counter_kind {
+    MO_COUNTER_RATE, /* at most `limit` in any 60 seconds; Redis only */
+    MO_COUNTER_HELD, /* at most `limit` holders at once; Redis only. A holder */
+                     /* is renewed by counting it again; one that is not is */
+                     /* gone after MO_COUNTER_TERM_MS. add < 0: it is done */
+    MO_COUNTER_DAY,  /* sum of `add` in a UTC day, at most `limit` */
+};
+
+struct mo_counter {
+    enum mo_counter_kind kind;
+    struct mo_span name, holder;
+    uint64_t limit; /* 0: none, it is only counted */
+    int64_t add;    /* DAY: may be negative; a sum does not fall below 0 */
+    uint64_t day;   /* DAY: days since 1970; 0: today */
+};
+
+struct mo_counted {
+    bool refused;
+    size_t which;     /* counter that has no room */
+    uint64_t wait_ms; /* until it may have; 0: not known (HELD) */
+    uint64_t day;     /* today */
+};
+
+/* False: only processes of this machine use the store. */
+bool mo_store_is_shared(const struct mo_store *s);
+int mo_store_count(struct mo_store *s, const struct mo_counter *v, size_t n,
+                   void (*done)(void *ctx, const struct mo_counted *c,
+                                const struct mo_err *why),
+                   void *ctx, struct mo_err *e);
 
 /* --- leases ----------------------------------------------------------------
  *

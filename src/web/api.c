@@ -64,6 +64,16 @@ static void put_members(struct mo_jw *w, struct mo_json from,
         put_member(w, from, keys[i]);
 }
 
+/* For its owner: whether it is shared; for others: what they may do. */
+static void put_shared(struct mo_api_job *j, const struct mo_row *row)
+{
+    if (!mo_api_row_is_mine(j, row))
+        mo_jw_member_cstr(&j->w, "shared",
+                          mo_share_name(mo_api_row_share(j, row)));
+    else if (row->shares.n > 2)
+        mo_jw_member_bool(&j->w, "isShared", true);
+}
+
 /* Writes the members of the session's row and the agent's part of it. */
 static void put_session(struct mo_api_job *j, const struct mo_row *row)
 {
@@ -80,6 +90,7 @@ static void put_session(struct mo_api_job *j, const struct mo_row *row)
         put_members(w, doc.root, own, MO_COUNT(own));
         put_members(w, mo_json_get(doc.root, "data"), agents, MO_COUNT(agents));
     }
+    put_shared(j, row);
     mo_jw_end(w);
 }
 
@@ -97,9 +108,14 @@ static void end_sessions(struct mo_api_job *j, bool more)
     mo_api_reply(j, "application/json");
 }
 
+static bool is_readable(struct mo_api_job *j, const struct mo_row *row)
+{
+    return mo_api_row_is_mine(j, row) || mo_api_row_share(j, row);
+}
+
 static void get_sessions(void *ctx, struct mo_req *rq)
 {
-    static const struct mo_api_pages_cb cb = {mo_api_row_is_mine, put_session,
+    static const struct mo_api_pages_cb cb = {is_readable, put_session,
                                               end_sessions};
     struct mo_api_job *j = mo_api_job(ctx, rq);
     struct mo_read r = {
@@ -360,21 +376,6 @@ static void rename_session(struct mo_api_job *j)
         mo_api_error(j, &e);
 }
 
-/* A job about the session of the path; NULL: answered. */
-static struct mo_api_job *session_job(struct mo_api *api, struct mo_req *rq)
-{
-    struct mo_span id = mo_req_segment(rq, 2);
-    struct mo_api_job *j = NULL;
-
-    if (id.n > MO_SESSION_ID_MAX)
-        mo_req_problem(rq, 404, "not_found", "there is nothing here");
-    else
-        j = mo_api_job(api, rq);
-    if (j)
-        memcpy(j->id, id.p, id.n);
-    return j;
-}
-
 enum { ROW, CALLS, CONVERSATION, CONNECTIONS, END };
 
 static void on_session_request(void *ctx, struct mo_req *rq)
@@ -384,15 +385,18 @@ static void on_session_request(void *ctx, struct mo_req *rq)
                                         [CONVERSATION] = read_history,
                                         [CONNECTIONS] = read_connections,
                                         [END] = end_session};
-    struct mo_api_job *j = session_job(ctx, rq);
+    int what = rq->arg;
+    struct mo_api_job *j = mo_api_session_job(ctx, rq);
 
-    if (j)
-        mo_api_if_mine(j, next[rq->arg]);
+    if (j && (what == END || what == CONNECTIONS))
+        mo_api_if_mine(j, next[what]);
+    else if (j)
+        mo_api_if_shared(j, next[what]);
 }
 
 static void patch_session(struct mo_req *rq, struct mo_span body)
 {
-    struct mo_api_job *j = session_job(rq->data, rq);
+    struct mo_api_job *j = mo_api_session_job(rq->data, rq);
     struct mo_json_doc doc;
 
     if (j == NULL)
@@ -592,8 +596,12 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
     if (rc == 0)
         rc = mo_site_add(s, routes, MO_COUNT(routes), api);
     if (rc == 0)
+        rc = mo_api_shares_routes(s, api);
+    if (rc == 0)
         rc = mo_api_servers_routes(s, api);
     if (rc == 0)
         rc = mo_api_tokens_routes(s, api);
+    if (rc == 0)
+        rc = mo_api_spend_routes(s, api);
     return rc < 0 ? rc : mo_api_rules_routes(s, api);
 }

@@ -13,11 +13,16 @@
  *                                     they took; not their results
  *   GET    /api/sessions/ID/connections  which hosts its box talked to
  *   GET    /api/sessions/ID/history   its conversation; ?format=markdown
+ *   GET    /api/sessions/ID/shares    with whom it is shared (api_shares.c)
+ *   PUT    /api/sessions/ID/shares    {with, may}: share it, or withdraw
+ *   DELETE /api/sessions/ID/shares    withdraw all
  *   GET    /api/search?q=             search all conversations
  *   GET    /api/audit                 calls, approvals and results
  *   GET    /api/models/available      models that can be selected
  *   GET    /api/models/check          the same by id, for older clients
  *   GET    /api/providers             which providers have a key
+ *   GET    /api/spend                 ago=N: what models have cost on that day
+ *                                     (api_spend.c)
  *   GET    /api/stats                 current figures (api_stats.h)
  *   GET    /api/openapi.json          this API as a document (openapi.c)
  *
@@ -36,6 +41,11 @@
  *                                     draft?}: which rule would decide, and why
  *                                     not the others
  *   DELETE /api/rules/ID              remove it: the call needs approval again
+ *
+ * A person's own sign-ins at servers (api_connections.c):
+ *   GET    /api/connections           servers that want them, and the state
+ *   POST   /api/connections/NAME      begin: the address to open
+ *   DELETE /api/connections/NAME      end: forget and revoke the tokens
  *
  * Servers (api_servers.c; servers/try_tool.h and servers/manage.h do the work):
  *   GET    /api/servers               all of them and their state
@@ -117,6 +127,7 @@ struct mo_api {
     const char *token;         /* the operator's, for snippets; "": none */
     const struct mo_gate *gate;
     struct mo_grants *const *grants; /* NULL: this process has none */
+    struct mo_list sharing;          /* changes of shares: api_shares.c */
 };
 
 /* api is borrowed as long as the site lives. */
@@ -134,7 +145,10 @@ void mo_api_approvals_handle(struct mo_api *api, struct mo_req *rq);
 int mo_openapi_route(struct mo_site *s);
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_tokens_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_connections_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_spend_routes(struct mo_site *s, struct mo_api *api);
 
 #endif

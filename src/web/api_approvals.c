@@ -2,6 +2,9 @@
  * api_approvals.c - calls of the gateway that wait for approval, the approval
  * rules, and the check of the audit log; see api.h.
  */
+#include <stdio.h>
+
+#include "agent/chat/chat.h"
 #include "policy/exact.h"
 #include "policy/rules_api.h"
 #include "web/api_job.h"
@@ -23,15 +26,30 @@ static const struct mo_api_status problems[] = {
     {0, 503, "unavailable"},
 };
 
+/* The conversations of this process; NULL: none. */
+static struct mo_agent *agent_of(const struct mo_api *api)
+{
+    return api->talk ? api->talk->agent : NULL;
+}
+
 static void get_approvals(void *ctx, struct mo_req *rq)
 {
     struct mo_api *api = ctx;
     mo_autobuf struct mo_buf b = {.max = LIST_MAX};
+    struct mo_identity who;
+    struct mo_jw w;
 
     if (!has_approvals(api, rq))
         return;
-    (void)mo_approvals_list(api->approvals, rq->caller,
-                            rq->role >= MO_ROLE_APPROVER, &b);
+    who = mo_api_identity(api, rq);
+    w = mo_jw_object(&b);
+    mo_jw_member_arr(&w, "approvals");
+    mo_approvals_put_list(api->approvals, &who, &w);
+    if (agent_of(api))
+        mo_agent_put_panel_calls(agent_of(api), &who, &w);
+    mo_jw_end(&w);
+    mo_approvals_put_changed(api->approvals, &who, &w);
+    mo_jw_end(&w);
     mo_api_send(rq, &b);
 }
 
@@ -94,9 +112,78 @@ static void refuse_approver(struct mo_api *api, struct mo_req *rq,
     mo_req_problem(rq, 403, "not_the_approver", why);
 }
 
+/* missing: so many persons must still approve. */
+static void send_decided(struct mo_req *rq, unsigned missing)
+{
+    mo_autobuf struct mo_buf b = {.max = 64};
+
+    (void)mo_buf_printf(&b, "{\"ok\":true,\"missing\":%u}", missing);
+    mo_api_send(rq, &b);
+}
+
+/* The answer of a conversation. */
+static void on_decided(void *ctx, const struct mo_ack *a)
+{
+    static const struct {
+        const char *code;
+        int status;
+    } rows[] = {
+        {"unknown_call", 404},
+        {"changed", 409},
+        {"denied", 409},
+        {"busy", 409},
+        {"not_the_approver", 403},
+        {"operator_only", 403},
+        {"state_unavailable", 503},
+        {"closed", 404},
+    };
+    struct mo_api_job *j = ctx;
+    char text[512];
+    size_t i = 0;
+
+    if (a->ok) {
+        (void)mo_buf_printf(&j->out, "{\"ok\":true%s%.*s}",
+                            a->extra.n ? "," : "", (int)a->extra.n,
+                            a->extra.n ? a->extra.p : "");
+        mo_api_reply(j, "application/json");
+        return;
+    }
+    while (i < MO_COUNT(rows) && strcmp(rows[i].code, a->code) != 0)
+        i++;
+    (void)snprintf(text, sizeof(text), "%.*s", (int)a->message.n, a->message.p);
+    mo_api_problem(j, i < MO_COUNT(rows) ? rows[i].status : 400, a->code, text);
+}
+
+/* About a call of a conversation, whose id is "SESSION.CALL". False: there is
+ * none for this person. */
+static bool decide_in_chat(struct mo_api *api, struct mo_req *rq,
+                           const struct mo_approval_decision *x)
+{
+    const struct mo_decider by = {
+        .person = mo_api_identity(api, rq), .who = x->who, .door = x->door};
+    const struct mo_decision d = {
+        .call = x->id,
+        .approved = x->approved,
+        .digest = x->digest,
+        .reason = x->reason,
+        .args = x->args.p ? mo_json_text(x->args) : mo_span(NULL, 0),
+    };
+    struct mo_api_job *j;
+
+    if (!agent_of(api) || mo_span_find(x->id, '.') < 0 ||
+        !mo_agent_has_call(agent_of(api), &by.person, x->id))
+        return false;
+    j = mo_api_job_new(api, rq);
+    if (j && !mo_agent_decide(agent_of(api), &by, &d, on_decided, j))
+        mo_api_problem(j, 404, "not_found",
+                       "no such call is waiting for a decision");
+    return true;
+}
+
 static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
                    struct mo_arena *mem)
 {
+    unsigned missing = 0;
     struct mo_approval_decision d = {
         .id = mo_req_segment(rq, 2),
         .args = mo_json_get(body, "args"),
@@ -105,12 +192,16 @@ static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
         .name = rq->who,
         .is_approver = rq->role >= MO_ROLE_APPROVER,
         .door = rq->door,
+        .people = mo_api_identity(api, rq).people,
+        .missing = &missing,
     };
     const char *forbidden = NULL;
     struct mo_span digest;
     struct mo_err e;
     int rc = read_decision(body, mem, &d, &digest, &e);
 
+    if (rc == 0 && decide_in_chat(api, rq, &d))
+        return;
     if (rc == 0)
         forbidden = mo_approvals_forbidden(api->approvals, &d);
     if (forbidden) {
@@ -122,7 +213,7 @@ static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
     if (rc < 0)
         mo_api_refuse(rq, problems, &e);
     else
-        mo_api_send_ok(rq);
+        send_decided(rq, missing);
 }
 
 static int accept_tool(struct mo_api *api, struct mo_req *rq,
@@ -207,6 +298,8 @@ int mo_api_gateway_routes(struct mo_site *s, struct mo_api *api)
 {
     int rc = mo_site_add(s, routes, MO_COUNT(routes), api);
 
+    if (rc == 0)
+        rc = mo_api_connections_routes(s, api);
     return rc < 0 ? rc : mo_api_route_routes(s, api);
 }
 

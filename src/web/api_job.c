@@ -3,6 +3,8 @@
  */
 #include "web/api_job.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
 #include "codec/http/url.h"
 
@@ -14,6 +16,7 @@ static void job_free(struct mo_api_job *j)
     mo_buf_fini(&j->out);
     mo_buf_fini(&j->arg);
     mo_buf_fini(&j->text);
+    mo_buf_fini(&j->owner);
     mo_free(j);
 }
 
@@ -39,6 +42,8 @@ struct mo_api_job *mo_api_job_new(struct mo_api *api, struct mo_req *rq)
     j->status = 200;
     memcpy(j->caller, rq->caller, sizeof(j->caller));
     mo_buf_init(&j->arg, MO_API_ARG_MAX);
+    mo_list_init(&j->node);
+    mo_buf_init(&j->owner, MO_REQ_CALLER_MAX);
     mo_buf_init(&j->text, MO_API_ARG_MAX);
     mo_buf_init(&j->out, MO_API_ANSWER_MAX);
     rq->data = j;
@@ -51,6 +56,20 @@ struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq)
     if (!mo_api_has(rq, api->store, mo_talk_why(api->talk)))
         return NULL;
     return mo_api_job_new(api, rq);
+}
+
+struct mo_api_job *mo_api_session_job(struct mo_api *api, struct mo_req *rq)
+{
+    struct mo_span id = mo_req_segment(rq, 2);
+    struct mo_api_job *j = NULL;
+
+    if (id.n > MO_SESSION_ID_MAX)
+        mo_req_problem(rq, 404, "not_found", "there is nothing here");
+    else
+        j = mo_api_job(api, rq);
+    if (j)
+        memcpy(j->id, id.p, id.n);
+    return j;
 }
 
 static bool begin(struct mo_api_job *j)
@@ -80,6 +99,17 @@ void mo_api_problem(struct mo_api_job *j, int status, const char *code,
 {
     if (begin(j))
         mo_req_problem(j->rq, status, code, detail);
+}
+
+void mo_api_over_budget(struct mo_api_job *j, const struct mo_budget_no *no)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%llu",
+                   (unsigned long long)((no->wait_ms + 999) / 1000));
+    if (j->rq && no->wait_ms)
+        mo_req_header(j->rq, "Retry-After", mo_span_cstr(text));
+    mo_api_problem(j, no->is_unknown ? 503 : 429, "over_budget", no->text);
 }
 
 void mo_api_json(void *job, struct mo_span json, const struct mo_err *why)
@@ -170,6 +200,16 @@ int mo_api_text(struct mo_json body, const char *key, struct mo_arena *a,
     if (!v.p)
         return 0;
     return mo_json_is(v, MO_JSON_STRING) ? mo_json_str(v, a, out) : MO_EINVAL;
+}
+
+struct mo_identity mo_api_identity(const struct mo_api *api,
+                                   const struct mo_req *rq)
+{
+    const struct mo_gate *gate = api->talk ? api->talk->gate : NULL;
+
+    return (struct mo_identity){.name = rq->who,
+                                .role = (enum mo_role)rq->role,
+                                .people = gate ? gate->people : NULL};
 }
 
 /* --- page by page ---------------------------------------------------------
@@ -283,6 +323,17 @@ bool mo_api_row_is_mine(struct mo_api_job *j, const struct mo_row *row)
                           mo_span_cstr(j->caller));
 }
 
+enum mo_share mo_api_row_share(const struct mo_api_job *j,
+                               const struct mo_row *row)
+{
+    struct mo_identity who;
+
+    if (j->rq == NULL)
+        return MO_SHARE_NONE;
+    who = mo_api_identity(j->api, j->rq);
+    return mo_share_of(row->shares, &who);
+}
+
 static void on_row(void *ctx, const struct mo_rows *rows,
                    const struct mo_err *why)
 {
@@ -290,7 +341,8 @@ static void on_row(void *ctx, const struct mo_rows *rows,
 
     if (why)
         mo_api_error(j, why);
-    else if (rows->n == 0 || !mo_api_row_is_mine(j, &rows->v[0]))
+    else if (rows->n == 0 || !(mo_api_row_is_mine(j, &rows->v[0]) ||
+                               (j->shared && mo_api_row_share(j, &rows->v[0]))))
         mo_api_problem(j, 404, "not_found", "there is no such session");
     else if (j->rq == NULL)
         mo_api_problem(j, 408, "gone", "nobody waits for it");
@@ -309,6 +361,12 @@ void mo_api_if_mine(struct mo_api_job *j, mo_api_next *next)
         next(j);
     else if (mo_store_read(j->api->store, &r, on_row, j, &e) < 0)
         mo_api_error(j, &e);
+}
+
+void mo_api_if_shared(struct mo_api_job *j, mo_api_next *next)
+{
+    j->shared = true;
+    mo_api_if_mine(j, next);
 }
 
 /* Their ids, each with a line end: no id has one. */

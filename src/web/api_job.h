@@ -6,7 +6,9 @@
 #ifndef MO_WEB_API_JOB_H
 #define MO_WEB_API_JOB_H
 
+#include "budget/budget.h"
 #include "codec/json/json.h"
+#include "people/share.h"
 #include "web/api.h"
 
 #define MO_API_ANSWER_MAX ((size_t)32 * 1024 * 1024)
@@ -32,16 +34,20 @@ struct mo_api_job {
     struct mo_api *api;
     struct mo_req *rq; /* NULL: the client has gone */
     bool answered;
-    char id[MO_SESSION_ID_MAX + 1]; /* of the session it is about */
-    char caller[MO_REQ_CALLER_MAX]; /* the request's */
-    bool markdown, is_search;
-    int status;        /* of mo_api_reply(); 200 */
-    struct mo_buf arg; /* what the handler needs later */
+    char id[MO_SESSION_ID_MAX + 1];   /* of the session it is about */
+    char caller[MO_REQ_CALLER_MAX];   /* the request's */
+    struct mo_list node;              /* in api->sharing */
+    int share;                        /* enum mo_share of the change */
+    struct mo_buf owner;              /* of the session */
+    bool markdown, is_search, shared; /* shared: readers may ask, too */
+    int status;                       /* of mo_api_reply(); 200 */
+    struct mo_buf arg;                /* what the handler needs later */
     void (*next)(struct mo_api_job *j);
     uint64_t began; /* mo_now_ns() */
     struct mo_api_pages pages;
     struct mo_buf text; /* of pages.r */
     struct mo_jw w;     /* writes `out` */
+    struct mo_budget_ask budget;
     struct mo_buf out;
 };
 
@@ -49,10 +55,14 @@ struct mo_api_job {
 struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq);
 /* The same where no store is needed. */
 struct mo_api_job *mo_api_job_new(struct mo_api *api, struct mo_req *rq);
+/* A job about the session of the path; NULL: answered. */
+struct mo_api_job *mo_api_session_job(struct mo_api *api, struct mo_req *rq);
 void mo_api_reply(struct mo_api_job *j,
                   const char *ctype); /* j->status, j->out */
 void mo_api_problem(struct mo_api_job *j, int status, const char *code,
                     const char *detail);
+/* Answers 429 with the time to wait. */
+void mo_api_over_budget(struct mo_api_job *j, const struct mo_budget_no *no);
 /* Replies with {"ok":true}, or with the error. */
 void mo_api_done(void *job, const struct mo_err *why);
 /* Replies with that JSON, or with the error. */
@@ -81,6 +91,10 @@ bool mo_api_says(const struct mo_req *rq, const char *key, const char *word);
 int mo_api_text(struct mo_json body, const char *key, struct mo_arena *a,
                 struct mo_span *out);
 
+/* Who sends the request; borrowed from it. */
+struct mo_identity mo_api_identity(const struct mo_api *api,
+                                   const struct mo_req *rq);
+
 /* --- the caller's ---------------------------------------------------------
  *
  * Where persons are configured (gate.h), each sees only their own sessions and
@@ -93,6 +107,11 @@ bool mo_api_row_is_mine(struct mo_api_job *j, const struct mo_row *row);
 typedef void mo_api_next(struct mo_api_job *j);
 /* Goes on if the session j is about is the caller's, else answers 404. */
 void mo_api_if_mine(struct mo_api_job *j, mo_api_next *next);
+/* The same, also if the session is shared with the person. */
+void mo_api_if_shared(struct mo_api_job *j, mo_api_next *next);
+/* What the person may do with the session of the row, beside its owner. */
+enum mo_share mo_api_row_share(const struct mo_api_job *j,
+                               const struct mo_row *row);
 /* Goes on when it is known which sessions are the caller's, of the last used
  * ones; then mo_api_among() tells. */
 void mo_api_find_mine(struct mo_api_job *j, mo_api_next *next);

@@ -116,19 +116,18 @@ static bool read_try(struct mo_span body, struct mo_arena *a,
 
 enum { CALL, ACCEPT };
 
-static void try_tool(struct mo_req *rq, struct mo_span body)
+static void run_try(struct mo_api_job *j, struct mo_span body)
 {
-    struct mo_api *api = rq->data;
-    struct mo_api_job *j = begin(api, rq, api->try_tool);
-    struct mo_try_tool_ask t = {.who = mo_span_cstr(mo_req_peer(rq)),
-                                .door = rq->door};
+    struct mo_try_tool *try = j->api->try_tool;
+    struct mo_try_tool_ask t = {.who = mo_span_cstr(mo_req_peer(j->rq)),
+                                .door = j->rq->door};
     mo_autoarena struct mo_arena a = {.cap = MO_TRY_TOOL_ARGS_MAX};
     mo_autobuf struct mo_buf server = {.max = WORD_MAX};
     mo_autobuf struct mo_buf tool = {.max = WORD_MAX};
     struct mo_err e;
     int rc;
 
-    if (!j || !take_name(j, 2, &server) || !take_name(j, 4, &tool))
+    if (!take_name(j, 2, &server) || !take_name(j, 4, &tool))
         return;
     t.server = mo_buf_view(&server);
     t.tool = mo_buf_view(&tool);
@@ -137,11 +136,51 @@ static void try_tool(struct mo_req *rq, struct mo_span body)
                        "the body is {args: object, digest?: string}");
         return;
     }
-    rc = rq->arg == CALL
-             ? mo_try_tool_call(api->try_tool, &t, mo_api_json, j, &e)
-             : mo_try_tool_accept(api->try_tool, &t, mo_api_json, j, &e);
+    rc = j->rq->arg == CALL ? mo_try_tool_call(try, &t, mo_api_json, j, &e)
+                            : mo_try_tool_accept(try, &t, mo_api_json, j, &e);
     if (rc < 0)
         mo_api_error(j, &e);
+}
+
+static void on_counted(struct mo_budget_ask *a, const struct mo_budget_no *no)
+{
+    struct mo_api_job *j = mo_container_of(a, struct mo_api_job, budget);
+
+    if (no)
+        mo_api_over_budget(j, no);
+    else if (!j->rq || !j->api->try_tool)
+        mo_api_problem(j, 503, "closing", "the server is shutting down");
+    else
+        run_try(j, mo_buf_view(&j->text));
+}
+
+/* A call counts for the person who tries it; the gateway counts it for its
+ * server. */
+static void try_tool(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api *api = rq->data;
+    struct mo_api_job *j = begin(api, rq, api->try_tool);
+    const struct mo_budget_who who = {.person = mo_span_cstr(rq->who),
+                                      .token = mo_span_cstr(rq->grant)};
+    const struct mo_budget_call call = {.who = &who};
+    enum mo_budget_answer yes = MO_BUDGET_YES;
+    struct mo_budget_no no;
+
+    if (!j)
+        return;
+    j->text.max = MO_TRY_TOOL_ARGS_MAX;
+    j->budget.done = on_counted;
+    if (mo_buf_span(&j->text, body) < 0)
+        mo_api_problem(j, 503, "no_memory", "out of memory");
+    else if (rq->arg == CALL && api->gateway)
+        yes = mo_budget_call(mo_gateway_setup_budget(api->gateway), &call,
+                             &j->budget, &no);
+    if (j->answered || yes == MO_BUDGET_LATER)
+        return;
+    if (yes == MO_BUDGET_NO)
+        mo_api_over_budget(j, &no);
+    else
+        run_try(j, body);
 }
 
 /* --- managing the servers: looking --------------------------------------- */

@@ -1,8 +1,9 @@
 /*
  * api_tokens.c - personal tokens (people/grants.h); see api.h.
  *
- * A personal token cannot be used here: whoever has stolen one cannot make
- * another that outlives it. Each change is in the audit log before it happens.
+ * A personal token cannot be used here, nor the access token of a provider:
+ * whoever has stolen one cannot make another that outlives it. Each change is
+ * in the audit log before it happens.
  */
 #include "base/clock.h"
 #include "web/api_job.h"
@@ -30,16 +31,23 @@ static struct mo_grants *grants_of(const struct mo_api *api)
     return api->grants ? *api->grants : NULL;
 }
 
+/* Names of providers' people have a ':', and no others. */
+static bool is_access_token(const struct mo_req *rq)
+{
+    return strcmp(rq->door, "token") == 0 && strchr(rq->who, ':');
+}
+
 /* False: the request has been answered. */
 static bool may_manage(const struct mo_api *api, struct mo_req *rq)
 {
     if (!api->grants)
         mo_req_problem(rq, MO_API_NO_TOKENS, "no_tokens",
                        "this process has no personal tokens");
-    else if (rq->grant[0])
+    else if (rq->grant[0] || is_access_token(rq))
         mo_req_problem(rq, 403, "sign_in_required",
-                       "a personal token cannot list, make or revoke tokens; "
-                       "sign in on the page");
+                       "a personal token, or an access token of a provider, "
+                       "cannot list, make or revoke tokens; sign in on the "
+                       "page");
     else
         return mo_api_has(rq, grants_of(api), "the store is not open yet");
     return false;

@@ -536,16 +536,17 @@ static struct mo_refusal check_grant(const struct mo_gate *g, struct mo_req *rq,
                                      struct mo_span token,
                                      struct mo_gate_more *more)
 {
-    static const struct mo_refusal invalid = {401, "invalid_token", ""},
-                                   no_role = {403, "no_role",
-                                              "the owner of this token has no "
-                                              "role here any more"},
-                                   view = {403, "view_required",
-                                           "this token is for some views "
-                                           "only: use /mcp/VIEW"},
-                                   wait = {503, "not_ready",
-                                           "personal tokens cannot be checked "
-                                           "now; try again"};
+    static const struct mo_refusal
+        invalid = {401, "invalid_token", ""},
+        no_role = {403, "no_role",
+                   "the owner of this token has no role here any more, or has "
+                   "not signed in for 30 days"},
+        view = {403, "view_required",
+                "this token is for some views "
+                "only: use /mcp/VIEW"},
+        wait = {503, "not_ready",
+                "personal tokens cannot be checked "
+                "now; try again"};
     const struct mo_grant *t = NULL;
     enum mo_role role;
     int rc = g->grants ? mo_grants_check(g->grants, token, &t, &more->why)

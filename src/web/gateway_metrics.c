@@ -25,6 +25,10 @@ enum {
     LOST,
     CONNECTIONS,
     BYTES,
+    REFUSED,
+    TOKENS,
+    UNPRICED,
+    COST,
     METRICS,
 };
 
@@ -92,6 +96,17 @@ static const struct mo_prom_desc descs[METRICS] = {
                "Bytes of these connections, seen from the box",
                MO_PROM_COUNTER,
                {"server", "rule", "direction"}},
+    [REFUSED] = {"mo_budget_refused_total",
+                 "What was refused because a limit was reached",
+                 MO_PROM_GAUGE,
+                 {"limit"}},
+    [TOKENS] = {"mo_model_tokens_total", "Tokens of models, input and output",
+                MO_PROM_GAUGE},
+    [UNPRICED] = {"mo_model_unpriced_tokens_total",
+                  "Of those, of models without a price", MO_PROM_GAUGE},
+    [COST] = {"mo_model_cost_millionths_total",
+              "Cost of models, in millionths of the unit of `prices`",
+              MO_PROM_GAUGE},
 };
 
 /* Where calls of a tool are counted; NULL: not yet. Finding a series by its
@@ -190,6 +205,22 @@ static void measure_server(const struct mo_gateway_metrics *g,
     mo_prom_set(mo_prom_with(g->m[QUEUE], &name), s.waiting);
 }
 
+static void measure_budget(const struct mo_gateway_metrics *g)
+{
+    const struct mo_budget_stats s =
+        mo_budget_stats(mo_gateway_setup_budget(g->gateway));
+
+    for (int k = 0; k < MO_BUDGET_KINDS; k++) {
+        struct mo_span label =
+            mo_span_cstr(mo_budget_kind_name((enum mo_budget_kind)k));
+
+        mo_prom_set(mo_prom_with(g->m[REFUSED], &label), (double)s.refused[k]);
+    }
+    mo_prom_set(plain(g, TOKENS), (double)s.tokens);
+    mo_prom_set(plain(g, UNPRICED), (double)s.unpriced);
+    mo_prom_set(plain(g, COST), (double)s.money);
+}
+
 static void measure(void *ctx)
 {
     const struct mo_gateway_metrics *g = ctx;
@@ -206,6 +237,7 @@ static void measure(void *ctx)
     mo_prom_set(plain(g, SAVED), (double)mo_gateway_saved(gw));
     mo_prom_set(plain(g, ROWS), (double)s.rows);
     mo_prom_set(plain(g, LOST), (double)s.lost);
+    measure_budget(g);
 }
 
 /* --- for the page -------------------------------------------------------- */

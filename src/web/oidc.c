@@ -30,8 +30,9 @@ struct job {
     struct mo_site *site;
     struct mo_req *rq;
     struct mo_provider_wait wait;
-    struct mo_exchange *exchange; /* NULL: it waits for addresses or keys */
+    struct mo_exchange *exchange; /* NULL: it waits for something else */
     struct try try;
+    struct mo_buf cookie; /* of the login */
 };
 
 /* --- answers ------------------------------------------------------------- */
@@ -193,6 +194,7 @@ static void go(struct mo_site *s, struct mo_req *rq,
 static void free_job(struct job *j)
 {
     explicit_bzero(j->try.oauth.verifier, sizeof(j->try.oauth.verifier));
+    mo_buf_wipe(&j->cookie);
     mo_free(j);
 }
 
@@ -216,6 +218,7 @@ static struct job *new_job(struct mo_site *s, struct mo_req *rq)
     }
     j->site = s;
     j->rq = rq;
+    mo_buf_init(&j->cookie, COOKIE_MAX);
     rq->data = j;
     rq->gone = on_gone;
     return j;
@@ -309,12 +312,26 @@ static void go_home(struct mo_req *rq)
                          "<a href=\"/\">Go on</a>\n"));
 }
 
+static void welcome(struct job *j)
+{
+    drop_try_cookie(j->rq);
+    mo_sign_in_note(j->site, j->rq, "signed in", "sign-in");
+    mo_req_header(j->rq, "Set-Cookie", mo_buf_view(&j->cookie));
+    go_home(end_job(j));
+}
+
+static void on_saved(struct mo_provider_wait *w, const struct mo_err *why)
+{
+    (void)why; /* a login that is in memory only is one, too */
+    welcome(mo_container_of(w, struct job, wait));
+}
+
 static void on_exchanged(void *ctx, const struct mo_exchanged *got,
                          const struct mo_err *why)
 {
     struct job *j = ctx;
+    const struct mo_gate *gate = mo_site_gate_now(j->site);
     struct mo_site *s = j->site;
-    mo_autobuf struct mo_buf cookie = {.max = COOKIE_MAX};
     struct mo_err e = {.code = 0};
     struct mo_req *rq;
     int rc = why ? why->code : 0;
@@ -322,18 +339,17 @@ static void on_exchanged(void *ctx, const struct mo_exchanged *got,
     if (why)
         e = *why;
     if (rc == 0)
-        rc = mo_gate_log_in(mo_site_gate_now(s), j->rq, j->try.provider, got,
-                            &cookie, &e);
+        rc = mo_gate_log_in(gate, j->rq, j->try.provider, got, &j->cookie, &e);
     j->exchange = NULL;
-    rq = end_job(j);
-    drop_try_cookie(rq);
     if (rc < 0) {
+        rq = end_job(j);
+        drop_try_cookie(rq);
         fail(s, rq, &e);
         return;
     }
-    mo_sign_in_note(s, rq, "signed in", "sign-in");
-    mo_req_header(rq, "Set-Cookie", mo_buf_view(&cookie));
-    go_home(rq);
+    j->wait.done = on_saved;
+    if (!mo_login_wait_saved(mo_people_logins(gate->people), &j->wait))
+        welcome(j);
 }
 
 static void exchange(struct job *j, const char *code)

@@ -71,6 +71,7 @@ static const struct {
     {"/views", 0},
     {"/router", 0},
     {"/approvals", 0},
+    {"/connections", 0},
 };
 
 static void add(struct mo_site *s, const char *path, unsigned flags,

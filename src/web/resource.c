@@ -21,10 +21,30 @@ static void put_scopes(struct mo_jw *w, const struct mo_config_list *scopes)
     mo_jw_end(w);
 }
 
+/* For `mcp-orchestrator login`: a member of our own, which others ignore. */
+static void put_providers(struct mo_jw *w,
+                          const struct mo_config_providers *all)
+{
+    mo_jw_member_arr(w, MO_PEOPLE_PROVIDERS);
+    for (size_t i = 0; i < all->n; i++) {
+        const struct mo_config_provider *p = &all->v[i];
+
+        mo_jw_obj(w);
+        mo_jw_member_cstr(w, "name", p->name);
+        mo_jw_member_cstr(w, "title", p->title ? p->title : p->name);
+        mo_jw_member_cstr(w, "issuer", p->issuer);
+        if (p->terminal_client)
+            mo_jw_member_cstr(w, "client_id", p->terminal_client);
+        put_scopes(w, &p->needs_scopes);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
 static void on_resource(void *ctx, struct mo_req *rq)
 {
     const struct mo_people *people = mo_site_gate_now(ctx)->people;
-    mo_autobuf struct mo_buf b = {.max = 16384};
+    mo_autobuf struct mo_buf b = {.max = 65536};
     const struct mo_config_providers *all;
     struct mo_jw w;
 
@@ -43,6 +63,7 @@ static void on_resource(void *ctx, struct mo_req *rq)
     mo_jw_cstr(&w, "header");
     mo_jw_end(&w);
     mo_jw_member_cstr(&w, "resource_name", "MCP Orchestrator");
+    put_providers(&w, all);
     mo_jw_end(&w);
     mo_req_header(rq, "Access-Control-Allow-Origin", MO_SPAN("*"));
     mo_req_reply(rq, 200, "application/json", mo_buf_view(&b));

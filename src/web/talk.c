@@ -32,6 +32,7 @@ struct talker {
     unsigned nearly;
     struct mo_sock *sock;     /* NULL: it has gone */
     struct mo_member *member; /* NULL: not joined, or out again */
+    bool reads;               /* follows a session, does not open it */
     unsigned owed;            /* answers on their way */
     unsigned ends;            /* of them: to "session:close" */
     struct mo_buf session, model, key;
@@ -72,6 +73,7 @@ static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
 {
     struct talker *t = mo_new(struct talker);
     struct mo_json key = mo_json_get(auth, "token");
+    mo_autobuf struct mo_buf read = {.max = 16};
 
     if (t == NULL) {
         mo_fail(e, MO_ENOMEM, "out of memory");
@@ -86,6 +88,8 @@ static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
     mo_buf_init(&t->key, KEY_MAX);
     take(t, auth, "sessionId", &t->session);
     take(t, auth, "model", &t->model);
+    take(t, auth, "read", &read);
+    t->reads = read.len > 0 || k->eng->role < MO_ROLE_USER;
     if (mo_json_is(key, MO_JSON_STRING) && mo_json_str_buf(key, &t->key) < 0)
         mo_buf_reset(&t->key);
     if (t->talk->gate && mo_gate_token_ok(t->talk->gate, mo_buf_view(&t->key)))
@@ -136,6 +140,15 @@ static void member_closed(void *ctx, const char *reason,
 
 static const struct mo_member_cb member_cb = {member_event, member_closed};
 
+static struct mo_identity identity_of(const struct talker *t)
+{
+    const struct mo_gate *gate = t->talk->gate;
+
+    return (struct mo_identity){.name = t->sock->eng->who,
+                                .role = (enum mo_role)t->sock->eng->role,
+                                .people = gate ? gate->people : NULL};
+}
+
 static void join(struct talker *t)
 {
     const struct mo_eng *eng = t->sock->eng;
@@ -146,13 +159,19 @@ static void join(struct talker *t)
         .who = mo_span_cstr(eng->who[0] ? eng->who : eng->peer),
         .owner = mo_span_cstr(eng->caller),
         .door = eng->door,
+        .person = identity_of(t),
+        .grant = mo_span_cstr(eng->grant),
     };
     struct mo_err e;
 
     if (j.session.n == 0)
         fail(t, "Missing sessionId in query params");
-    else if (mo_chat_join(t->talk->agent, &j, &member_cb, t, &t->member, &e) <
-             0)
+    else if (t->reads) {
+        if (mo_chat_follow(t->talk->agent, &j, &member_cb, t, &t->member, &e) <
+            0)
+            fail_open(t, e.msg);
+    } else if (mo_chat_join(t->talk->agent, &j, &member_cb, t, &t->member, &e) <
+               0)
         fail_open(t, e.msg);
 }
 
@@ -323,6 +342,11 @@ static void do_approval(struct event *ev)
                "only the operator can say always; say it for this session");
         return;
     }
+    if (d.remember != MO_REMEMBER_NO && mo_member_reads(ev->t->member)) {
+        refuse(ev, "read_only",
+               "only its owner can have a decision remembered");
+        return;
+    }
     if (args.p)
         d.args = mo_json_text(args);
     if (conditions.p)
@@ -416,6 +440,10 @@ static void dispatch(struct event *ev, struct mo_json name)
         refuse(ev, "unknown_event", "there is no such event");
     else if (!may_use(ev, events[i].name))
         refuse(ev, "operator_only", "only the operator can do this");
+    else if (mo_member_reads(ev->t->member) &&
+             !(events[i].run == do_approval &&
+               mo_member_may_decide(ev->t->member)))
+        refuse(ev, "read_only", "this conversation is shared for reading");
     else
         events[i].run(ev);
 }

@@ -9,6 +9,10 @@
  * Without one it gets an `error` event and is disconnected, as older clients
  * expect.
  *
+ * With `read` in the handshake, and always for viewers, the socket follows a
+ * session that is shared with the person (people/share.h): it gets the events,
+ * and may at most decide about calls. It opens nothing.
+ *
  * A person (gate.h) can join only their own sessions. Decisions that affect
  * everybody ("always", a changed definition of a tool) are reserved for the
  * operator. */

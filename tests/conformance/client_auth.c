@@ -94,10 +94,39 @@ static const char *context_text(struct driver *d, const char *key,
     return mo_buf_cstr(b);
 }
 
+/* The extensions: what the suite says is what an operator would configure. */
+static void choose_grant(struct driver *d, struct mo_oauth_machine *m,
+                         struct mo_buf v[4])
+{
+    static const struct {
+        const char *scenario;
+        enum mo_machine_grant grant;
+        const char *assertion;
+    } rows[] = {
+        {"auth/client-credentials-basic", MO_MACHINE_CLIENT, ""},
+        {"auth/client-credentials-jwt", MO_MACHINE_CLIENT, ""},
+        {"auth/wif-jwt-bearer", MO_MACHINE_WORKLOAD, "valid_jwt"},
+        {"auth/enterprise-managed-authorization", MO_MACHINE_ENTERPRISE,
+         "idp_id_token"},
+    };
+
+    for (size_t i = 0; i < 4; i++)
+        mo_buf_init(&v[i], CONTEXT_MAX);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        if (strcmp(d->scenario, rows[i].scenario) != 0)
+            continue;
+        m->grant = rows[i].grant;
+        m->assertion = context_text(d, rows[i].assertion, &v[0]);
+        m->private_key = context_text(d, "private_key_pem", &v[1]);
+        m->idp_token = context_text(d, "idp_token_endpoint", &v[2]);
+        m->idp_client = context_text(d, "idp_client_id", &v[3]);
+    }
+}
+
 static int with_oauth(struct driver *d, struct mo_tokens *tokens)
 {
     struct browser b = {.d = d};
-    struct mo_buf id, secret;
+    struct mo_buf id, secret, more[4];
     struct mo_oauth_opts o = {
         .loop = d->loop,
         .http = d->http,
@@ -116,6 +145,7 @@ static int with_oauth(struct driver *d, struct mo_tokens *tokens)
     int rc;
 
     mo_buf_init(&b.location, MO_HTTP_HEAD_MAX);
+    choose_grant(d, &o.machine, more);
     rc = mo_oauth_new(&o, &b.oauth, &e);
     if (rc == 0) {
         d->link.auth = mo_oauth_auth(b.oauth);
@@ -126,6 +156,8 @@ static int with_oauth(struct driver *d, struct mo_tokens *tokens)
     mo_buf_fini(&b.location);
     mo_buf_fini(&id);
     mo_buf_fini(&secret);
+    for (size_t i = 0; i < MO_COUNT(more); i++)
+        mo_buf_fini(&more[i]);
     return rc;
 }
 

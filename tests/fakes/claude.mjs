@@ -225,7 +225,7 @@ function deltasOf(block, row) {
 }
 
 function eventsOf(blocks, row, body) {
-  const usage = { input_tokens: 11, cache_creation_input_tokens: 2, cache_read_input_tokens: 3, output_tokens: 1 };
+  const usage = { input_tokens: 11, cache_creation_input_tokens: 2, cache_read_input_tokens: 3, output_tokens: 1, ...row.usage };
   const stop = row.stop ?? (row.calls?.length ? 'tool_use' : 'end_turn');
   const out = [{
     type: 'message_start',
@@ -243,7 +243,7 @@ function eventsOf(blocks, row, body) {
   out.push({
     type: 'message_delta',
     delta: { stop_reason: stop, stop_sequence: null, ...row.stopDetails },
-    usage: { output_tokens: 42, ...(row.noise && { input_tokens: null, new_counter: 1 }) },
+    usage: { output_tokens: 42, ...row.usage, ...(row.noise && { input_tokens: null, new_counter: 1 }) },
   });
   out.push({ type: 'message_stop' });
   return out.map((e) => ({ event: e.type, data: json(e, row) }));

@@ -61,6 +61,14 @@ for (const who of ['operator', 'alice'])
       assert.ok(status >= 400, JSON.stringify([body, status]));
       if (code === 'not_the_approver') counted[code]++;
     }
+    // with a personal token that it makes for itself
+    const made = await fetch(`${it.url}/api/tokens`, { method: 'POST', headers: { ...bearer(who), 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'of mine', role: who === 'operator' ? 'operator' : 'user' }) });
+    assert.equal(made.status, 201);
+    const own = { authorization: `Bearer ${(await made.json()).token}` };
+    const { status: refused, code: why } = await send('POST', `/api/approvals/${held.id}`, own, bodies[0]);
+    assert.ok(refused >= 400, `${refused}`);
+    if (why === 'not_the_approver') counted[why]++;
     if (who !== 'operator') { // whoever has the operator's token is the operator
       const others = [['POST', '/api/rules', { server: 'fixture', tool: 'echo', action: 'allow' }],
         ['PATCH', '/api/mcp/fixture', { enabled: true }], ['POST', '/api/mcp', { name: 'x', command: '/bin/sh' }],
@@ -91,7 +99,7 @@ for (const who of ['operator', 'alice'])
   });
 
 test('a person\'s token opens what is theirs, and nothing of the operator', async () => {
-  for (const [method, path] of DOORS.filter(([, p]) => p.startsWith('/api/') && !p.startsWith('/api/sessions'))) {
+  for (const [method, path] of DOORS.filter(([, p]) => p.startsWith('/api/') && !p.startsWith('/api/sessions') && p !== '/api/tokens')) {
     const { status, code } = await send(method, path, bearer('bob'), JSON.parse(it.body));
     if (code === 'operator_only') counted.operator_only++;
     assert.ok(status >= 400 || method === 'GET', `${method} ${path}: ${status}`);

@@ -6,14 +6,14 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 import * as v2 from '@modelcontextprotocol/client';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { UnauthorizedError as Unauthorized1, auth as auth1 } from '@modelcontextprotocol/sdk/client/auth.js';
+import { UnauthorizedError as Unauthorized1 } from '@modelcontextprotocol/sdk/client/auth.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 
 import { bin, fixtureServer } from '../lib/gateway.mjs';
@@ -26,7 +26,8 @@ const path = (name) => fileURLToPath(new URL(name, import.meta.url));
 const HELLO = 'This is a simple text response for testing.';
 const PEOPLE = {
   ann: { groups: ['staff'] }, bob: { groups: ['staff'] }, cleo: { groups: ['staff'] },
-  dan: { groups: ['staff'] }, eve: { groups: ['staff'] }, fay: { groups: ['staff'] }, olga: { groups: ['admins'] },
+  dan: { groups: ['staff'] }, fay: { groups: ['staff'] }, gil: { groups: ['staff'] },
+  hal: { groups: ['staff'] }, olga: { groups: ['admins'] },
 };
 
 let dir, idp, server, url;
@@ -243,28 +244,29 @@ describe('mcp-remote', () => {
   });
 });
 
-describe("Inspector's CLI", () => {
-  const cli = path('../node_modules/@modelcontextprotocol/inspector-cli/build/cli.js');
-  const ask = async (header, ...args) => {
-    const { stdout } = await promisify(execFile)(process.execPath,
-      [cli, '--cli', url, '--transport', 'http', ...header, ...args],
-      { cwd: dirname(cli), env: { ...process.env, HOME: dir } });
-    return JSON.parse(stdout);
+describe('Inspector', () => {
+  const program = path('../node_modules/@modelcontextprotocol/inspector/clients/mcpdo/build/mcp-bin.js');
+  const home = () => join(dir, 'inspector');
+  const run = async (...args) => {
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [program, '--format', 'json', ...args],
+      { cwd: home(), env: { PATH: process.env.PATH, HOME: home() } });
+    return stdout ? JSON.parse(stdout) : stderr;
   };
+  before(() => mkdir(home()));
+  after(() => run('daemon', 'stop'));
 
-  test('has no sign-in; it takes a header with a token', async () => {
-    await require();
-    await assert.rejects(ask([], '--method', 'tools/list'), /401|token/i);
-    const keeper = new Keeper('eve');
-    const how = { serverUrl: url };
-    assert.equal(await auth1(keeper, how), 'REDIRECT');
-    assert.equal(await auth1(keeper, { ...how, authorizationCode: keeper.code }), 'AUTHORIZED');
-    const header = ['--header', `Authorization: Bearer ${keeper.kept.access_token}`];
-    const { tools } = await ask(header, '--method', 'tools/list');
-    assert.ok(tools.some((t) => t.name === 'test_simple_text'));
-    assert.equal(text(await ask(header, '--method', 'tools/call', '--tool-name', 'test_simple_text')), HELLO);
-    await assertCalls('eve', 1);
-  });
+  for (const [era, person] of [['legacy', 'gil'], ['modern', 'hal']])
+    test(`signs in, lists and calls, ${era}`, async () => {
+      await require();
+      const at = ['--connection', era];
+      const { authUrl } = await run(...at, 'connect', url, '--era', era, '--relogin');
+      await new Visitor().visit(authUrl, person);
+      await run('connections/show', `@${era}`); // completes the sign-in
+      const { tools } = await run(...at, 'tools/list');
+      assert.ok(tools.some((t) => t.name === 'test_simple_text'));
+      assert.equal(text(await run(...at, 'tools/call', 'test_simple_text')), HELLO);
+      await assertCalls(person, 1);
+    });
 });
 
 describe('this program', () => {

@@ -191,6 +191,11 @@ describe('roles', () => {
       assert.equal((await ask(good({ sub, groups: [] }), '/api/me')).status, 403, sub);
     const odd = await me({ sub: 'a b"\n<c>' });
     assert.equal(odd.name, 'corp:a%20b%22%0A%3Cc%3E');
+    // A long name is replaced by its digest, and nobody else has that.
+    const long = (await me({ sub: 'x'.repeat(200) })).name;
+    assert.match(long, /^corp:~[0-9a-f]{32}$/);
+    for (const sub of [long.slice(5), long.slice(6)]) assert.notEqual((await me({ sub })).name, long);
+    assert.notEqual((await me({ sub: 'x'.repeat(201) })).name, long);
   });
   test('a viewer calls no tools, a user changes no rules', async () => {
     assert.equal((await ask(good({ sub: 'vic', groups: [] }))).status, 403);

@@ -18,7 +18,7 @@ import { client1, client2, text } from '../lib/mcp_talk.mjs';
 import { Home, eventually, noNative } from '../lib/sessions.mjs';
 
 const inspector = fileURLToPath(new URL(
-  '../node_modules/@modelcontextprotocol/inspector-cli/build/cli.js', import.meta.url));
+  '../node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js', import.meta.url));
 
 /** A home with all the servers; how: of the toolbox's box. */
 function furnish(how, sandbox = {}) {
@@ -130,7 +130,7 @@ describe('with a native box', { skip: noNative ? `needs ${noNative}` : false }, 
       const target = how === 'http' ? [String(serve.url)] : ['sh', starts];
       const run = async (...args) => {
         const { stdout } = await promisify(execFile)(
-          process.execPath, [inspector, '--cli', ...target, ...args],
+          process.execPath, [inspector, ...target, ...args],
           // It looks for its own package.json from where it is started.
           { env: { ...process.env, ...place.where.env }, cwd: dirname(inspector) },
         );

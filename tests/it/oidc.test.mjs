@@ -10,10 +10,12 @@ import { io } from 'socket.io-client';
 import { Idp, Visitor } from '../lib/idp.mjs';
 import { Server, until } from './server.mjs';
 
+const LONG = `ann.${'x'.repeat(74)}@example.test`; // with "corp:" the longest name there is
 const PEOPLE = {
   ann: { groups: ['staff'], email: 'ann@example.test', email_verified: true },
   olga: { groups: ['admins'] },
   nora: { groups: [] },
+  [LONG]: { groups: ['staff'] },
 };
 let dir, idp, second, server;
 
@@ -123,6 +125,20 @@ describe('signing in', () => {
     const { at } = await visitor.visit(`${server.url.replace('localhost', '127.0.0.1')}/sign-in/corp`, 'ann');
     assert.equal(at, `${home()}/`);
     assert.deepEqual(await me(visitor), { name: 'corp:ann', role: 'user' });
+  });
+
+  test('a conversation of somebody with a long name', async (t) => {
+    const { visitor } = await signIn(LONG);
+    const cookie = [...visitor.cookies(home())].map(([k, v]) => `${k}=${v}`).join('; ');
+    const socket = io(home(), { extraHeaders: { cookie }, query: { sessionId: 'long' }, transports: ['websocket'], reconnection: false });
+    t.after(() => socket.close());
+    await new Promise((ok, no) => socket.once('system:ready', ok).once('error', no).once('connect_error', no));
+    const { sessions } = await (await visitor.fetch(`${home()}/api/sessions`)).json();
+    assert.deepEqual(sessions.map((x) => x.id), ['long']);
+    const olga = (await signIn('olga')).visitor;
+    const refused = await visitor.fetch(`${home()}/api/rules`);
+    assert.equal(refused.status, 403);
+    await until(async () => (await rows(olga, 'refused')).some((r) => r.what.who === `corp:${LONG}`), 'its row');
   });
 
   test('a conversation is one\'s own', async (t) => {

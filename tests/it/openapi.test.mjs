@@ -72,7 +72,7 @@ test('a document of its kind', () => {
 });
 
 test('every route is described, and nothing that is none', () => {
-  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/views', '/router', '/approvals', '/socket.io/*', '/mcp', '/mcp/{name}']; // the page's own, and other protocols
+  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/views', '/router', '/approvals', '/connections', '/socket.io/*', '/mcp', '/mcp/{name}']; // the page's own, and other protocols
   const page = (r) => views.includes(r) || /\.(js|css|svg|png|ico|woff2|webmanifest|html|txt)$/.test(r) || r.startsWith('/assets/');
   const paths = Object.keys(doc.paths);
   for (const route of doc['x-routes'].filter((r) => !page(r)))
@@ -139,11 +139,17 @@ test('every answer is as described', async () => {
   await ask(one, 'patch', '/api/sessions/nobody', 409, { title: 'x' });
   const { calls } = await asked(`${one}/calls`, 'get', `/api/sessions/${tab.session}/calls`);
   assert.deepEqual(calls.map((c) => [c.state, c.by, c.name]), [['done', 'person', 'execute_command']]);
+  const sharing = [`${one}/shares`, `/api/sessions/${tab.session}/shares`];
+  assert.equal((await asked(sharing[0], 'put', sharing[1], 200, { with: 'corp/team', may: 'approve' })).shares.length, 1);
+  assert.equal((await asked(sharing[0], 'get', sharing[1])).shares[0].with, 'corp/team');
+  assert.equal((await ask(one, 'get', `/api/sessions/${tab.session}`)).isShared, true);
+  assert.deepEqual((await asked(sharing[0], 'delete', sharing[1])).shares, []);
   assert.deepEqual(await asked(`${one}/connections`, 'get', `/api/sessions/${tab.session}/connections`), { connections: [], more: 0 });
   const { messages } = await asked(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`);
   assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);
   assert.ok((await asked('/api/search', 'get', '/api/search?q=needle')).rows.length > 0);
   const { rows } = await asked('/api/audit', 'get', '/api/audit');
+  assert.deepEqual((await asked('/api/spend', 'get', '/api/spend')).tokens, []);
   assert.ok(rows.some((r) => r.what.by === 'person' && /127\.0\.0\.1/.test(r.what.who)));
   const { models } = await asked('/api/models/available', 'get', '/api/models/available');
   const checked = await asked('/api/models/check', 'get', '/api/models/check');
@@ -282,6 +288,13 @@ test('every answer is as described', async () => {
   // Its history outlives it, past its end too.
   assert.ok((await ask(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`)).messages.length > 0);
   await ask(`${one}/history`, 'get', `/api/sessions/${tab.session}/history?after=9999`);
+
+  // With servers that have some: it/connections.
+  assert.deepEqual(await asked('/api/connections', 'get', '/api/connections'), { who: '', connections: [] });
+  await asked('/api/connections/{name}', 'post', '/api/connections/greeter', 404);
+  await asked('/api/connections/{name}', 'delete', '/api/connections/greeter', 404);
+  await asked('/connections/callback', 'get', '/connections/callback?state=x&code=y');
+  await asked('/connections/finish', 'get', '/connections/finish?state=x&code=y', 403);
 
   const all = Object.entries(doc.paths).flatMap(([p, m]) => Object.keys(m).map((k) => `${k} ${p}`));
   assert.deepEqual(all.filter((x) => !seen.has(x)), [], 'described and not asked for here');

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { io } from 'socket.io-client';
 
-import { Idp } from '../lib/idp.mjs';
+import { Idp, Visitor } from '../lib/idp.mjs';
 import { missing as noRedis, redis } from '../lib/redis.mjs';
 import { BIN, Server, until, within } from './server.mjs';
 
@@ -24,7 +24,7 @@ const config = (more = {}) => ({
   sandbox: { driver: 'native', warm: 0 },
   server: { token: OPERATOR, tokens: more.tokens ?? TOKENS },
   people: {
-    providers: { corp: { issuer: idp.issuer } },
+    providers: { corp: { issuer: idp.issuer, clientId: 'page', clientSecret: 'a secret of this client', scopes: ['groups'] } },
     roles: { operator: ['corp/admins'], approver: ['alice'], user: ['corp/staff'], ...more.roles },
   },
   ...more.top,
@@ -51,6 +51,13 @@ async function json(answer, status = 200) {
   return text && JSON.parse(text);
 }
 const make = async (by, wish = {}, to = server) => json(await call('POST', '/api/tokens', by, { name: 'test', ...wish }, to), 201);
+/** By somebody who has signed in with a browser. */
+async function makeOnPage(who, wish) {
+  const visitor = new Visitor(), home = server.url.replace('127.0.0.1', 'localhost');
+  await visitor.visit(`${home}/sign-in/corp`, who);
+  return json(await visitor.fetch(`${home}/api/tokens`, { method: 'POST', headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'test', ...wish }) }), 201);
+}
 const list = async (by, to = server) => (await json(await call('GET', '/api/tokens', by, undefined, to))).tokens;
 const revoke = (by, id, to = server) => call('DELETE', `/api/tokens/${id}`, by, undefined, to);
 const me = async (token, to = server) => {
@@ -77,8 +84,14 @@ async function reload(more, isThere) {
 
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mo-tokens-'));
-  idp = await new Idp({ ann: { groups: ['staff'] } }).start();
+  idp = await new Idp({ ann: { groups: ['staff'] }, olga: { groups: ['admins'] } }).start();
   server = await start(dir);
+  idp.clients = [{
+    client_id: 'page', client_secret: 'a secret of this client',
+    grant_types: ['authorization_code'], response_types: ['code'],
+    redirect_uris: [`http://localhost:${new URL(server.url).port}/sign-in/corp/callback`],
+  }];
+  idp.make();
   await (await call('GET', '/api/me', jwt('ann', ['staff']))).text(); // opens a connection that stays
   server.fresh = await server.settled();
 });
@@ -218,20 +231,21 @@ describe('the owner', () => {
   });
 
   test('is a person of a provider', async () => {
-    const made = await make(jwt('ann', ['admins']), { role: 'operator' });
-    assert.equal(made.owner, 'corp:ann');
-    assert.equal(await me(made.token), 'corp:ann operator');
+    assert.equal((await call('POST', '/api/tokens', jwt('olga', ['staff']), { name: 'outlives it' })).status, 403);
+    const made = await makeOnPage('olga', { role: 'operator' });
+    assert.equal(made.owner, 'corp:olga');
+    assert.equal(await me(made.token), 'corp:olga operator');
     // The next sign-in says that the groups have changed.
-    assert.equal(await me(jwt('ann', ['staff'])), 'corp:ann user');
-    assert.equal(await me(made.token), 'corp:ann user');
-    assert.equal(await me(jwt('ann', [])), '403 no_role');
+    assert.equal(await me(jwt('olga', ['staff'])), 'corp:olga user');
+    assert.equal(await me(made.token), 'corp:olga user');
+    assert.equal(await me(jwt('olga', [])), '403 no_role');
     assert.equal(await me(made.token), '403 no_role');
-    assert.equal(await me(jwt('ann', ['staff'])), 'corp:ann user');
+    assert.equal(await me(jwt('olga', ['staff'])), 'corp:olga user');
     // The operator takes the group's role away.
-    await reload({ roles: { user: [] } }, async () => (await me(jwt('ann', ['staff']))) === '403 no_role');
+    await reload({ roles: { user: [] } }, async () => (await me(jwt('olga', ['staff']))) === '403 no_role');
     assert.equal(await me(made.token), '403 no_role');
-    await reload({}, async () => (await me(jwt('ann', ['staff']))) === 'corp:ann user');
-    assert.equal(await me(made.token), 'corp:ann user');
+    await reload({}, async () => (await me(jwt('olga', ['staff']))) === 'corp:olga user');
+    assert.equal(await me(made.token), 'corp:olga user');
     await json(await revoke(OPERATOR, made.id));
   });
 });
@@ -280,7 +294,7 @@ describe('revoking while connected', () => {
 
 describe('commands', () => {
   const run = async (...args) => {
-    const child = spawn(BIN, args, { cwd: dir, env: { PATH: process.env.PATH, HOME: dir } });
+    const child = spawn(BIN, args, { cwd: dir, env: { PATH: process.env.PATH, HOME: dir, ASAN_OPTIONS: 'detect_leaks=0' } });
     let out = '', err = '';
     child.stdout.on('data', (d) => (out += d));
     child.stderr.on('data', (d) => (err += d));

@@ -89,9 +89,15 @@ describe('events', () => {
         transports: ['websocket'], reconnection: false });
       t.after(() => socket.close());
       const history = new Promise((ok) => socket.once('session:history', ok)); // it is open then
+      const refused = new Promise((ok) => socket.once('error', ok));
       const connected = await new Promise((ok) => socket.once('connect', () => ok(true)).once('connect_error', () => ok(false)));
       assert.equal(connected, may(role, rows.find((r) => r.path === '/socket.io/').least));
       if (!connected) return;
+      if (!may(role, 'user')) { // reads what is shared, and opens nothing: it/shares, h11
+        assert.match(await refused, /no such session/);
+        assert.deepEqual((await (await fetch(`${server.url}/api/sessions`, { headers: headers('operator') })).json()).sessions, []);
+        return;
+      }
       await history;
       // Closing comes last: it ends the session.
       for (const row of [...events].sort((a, b) => (a.path === 'session:close') - (b.path === 'session:close'))) {

@@ -393,8 +393,9 @@ describe('start', () => {
   test('reads no more when much is stored', { skip: noNative }, async (t) => {
     const cwd = await home();
     const state = join(cwd, 'state');
+    // Of the thread that starts: after a crash another one checks the file meanwhile.
     const read = async (server) =>
-      Number(/^rchar: (\d+)/m.exec(await readFile(`/proc/${server.pid}/io`, 'utf8'))[1]);
+      Number(/^rchar: (\d+)/m.exec(await readFile(`/proc/${server.pid}/task/${server.pid}/io`, 'utf8'))[1]);
     const options = { dir: cwd, house: true,
       env: { ...QUICK, MCP_ORCHESTRATOR_STATE_DIR: state } };
     const readBy = async (signal) => {

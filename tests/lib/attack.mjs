@@ -31,8 +31,8 @@ export async function as(uid, code) {
 // --- the list -----------------------------------------------------------------
 
 const OPEN = ['/healthz', '/readyz', '/health', '/sign-in',
-  // Without a provider there is nothing behind these; with one: it/oidc, it/access_token.
-  '/sign-in/{provider}', '/sign-in/{provider}/callback',
+  // Without a provider there is nothing behind these; with one: it/oidc, it/access_token, h9.
+  '/sign-in/{provider}', '/sign-in/{provider}/callback', '/connections/callback',
   '/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp'];
 const { paths } = JSON.parse(readFileSync(new URL('../../data/openapi.json', import.meta.url), 'utf8'));
 

@@ -41,8 +41,8 @@ export class Glewlwyd {
     return this;
   }
 
-  /** alg: of its tokens; resources: that a token may be for. */
-  async start({ alg = 'ES256', scopes = ['mcp'], resources = [], parameters = {} } = {}) {
+  /** alg: of its tokens; resources: that a token may be for; clients: as its API wants them. */
+  async start({ alg = 'ES256', scopes = ['mcp'], resources = [], parameters = {}, clients = [] } = {}) {
     this.dir = mkdtempSync(join(tmpdir(), 'mo-glewlwyd-'));
     const file = join(this.dir, 'conf'), db = join(this.dir, 'db');
     mkdirSync(join(this.dir, 'none'));
@@ -76,7 +76,7 @@ database = { type = "sqlite3"; path = "${db}" };
     for (const s of [this.child.stdout, this.child.stderr]) s.on('data', (d) => (this.log += d));
     this.ended = once(this.child, 'exit');
     await this.answers();
-    await this.furnish({ alg, scopes, resources, parameters });
+    await this.furnish({ alg, scopes, resources, parameters, clients });
     return this;
   }
 
@@ -98,7 +98,7 @@ database = { type = "sqlite3"; path = "${db}" };
     return text;
   }
 
-  async furnish({ alg, scopes, resources, parameters }) {
+  async furnish({ alg, scopes, resources, parameters, clients }) {
     const admin = new Visitor();
     await this.#tell(admin, 'POST', '/auth', { username: 'admin', password: 'password' });
     for (const name of scopes)
@@ -120,6 +120,8 @@ database = { type = "sqlite3"; path = "${db}" };
         'additional-parameters': [{ 'user-parameter': 'username', 'token-parameter': 'username', 'token-changed': true }],
         ...parameters,
       } });
+    for (const client of clients)
+      await this.#tell(admin, 'POST', '/client?source=database', { client_name: client.client_id, enabled: true, ...client });
     this.gwen = new Visitor();
     await this.#tell(this.gwen, 'POST', '/auth', { username: 'gwen', password: 'a password' });
   }

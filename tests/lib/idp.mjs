@@ -65,6 +65,7 @@ export class Idp {
         registration: { enabled: true },
         rpInitiatedLogout: { enabled: true },
         introspection: { enabled: true },
+        ...this.features,
         resourceIndicators: {
           enabled: true,
           useGrantedResource: () => true,

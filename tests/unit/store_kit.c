@@ -231,6 +231,7 @@ void kit_rows(void *ctx, const struct mo_rows *rows, const struct mo_err *why)
         f->rows[i].session = kit_copy(f, rows->v[i].session);
         f->rows[i].id = kit_copy(f, rows->v[i].id);
         f->rows[i].doc = kit_copy(f, rows->v[i].doc);
+        f->rows[i].shares = kit_copy(f, rows->v[i].shares);
     }
     kit_note(f, why);
 }

@@ -261,7 +261,14 @@ static void check_door(struct mo_approvals *d, size_t i)
     check_row(doors[i].tool, (b.len > 0) == doors[i].asks_client);
     j.held(j.ctx, &k);
     mo_buf_reset(&b);
-    assert_int_equal(mo_approvals_list(d, doors[i].caller, false, &b), 0);
+    assert_int_equal(
+        mo_approvals_list(d,
+                          &(struct mo_identity){.name = doors[i].caller,
+                                                .role = *doors[i].caller
+                                                            ? MO_ROLE_USER
+                                                            : MO_ROLE_OPERATOR},
+                          &b),
+        0);
     check_row(doors[i].tool,
               (strstr(mo_buf_cstr(&b), "call-1") != NULL) == doors[i].sees);
     x.digest = &empty;

@@ -846,7 +846,7 @@ static void check_row_of(const struct mo_keys *keys)
 
         check_row(k->name, k->off < keys->size);
         check_row(k->name, mo_key_get(keys, mo_span_cstr(k->name)) == k);
-        if (k->type == MO_KEY_INT || k->type == MO_KEY_NUM)
+        if (k->type >= MO_KEY_INT && k->type <= MO_KEY_MONEY)
             check_row(k->name, k->min < k->max);
         if (k->env)
             check_row(k->name, k->type <= MO_KEY_WORD);

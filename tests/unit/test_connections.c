@@ -190,7 +190,11 @@ static void find_pending(struct place *p)
     struct mo_json_doc doc;
     struct mo_json v;
 
-    assert_int_equal(mo_approvals_list(p->d, "", false, &b), 0);
+    assert_int_equal(
+        mo_approvals_list(
+            p->d, &(struct mo_identity){.name = "", .role = MO_ROLE_OPERATOR},
+            &b),
+        0);
     assert_int_equal(mo_json_parse(mo_buf_view(&b), 0, &doc, NULL), 0);
     v = mo_json_at(mo_json_get(doc.root, "approvals"), 0);
     assert_int_equal(
@@ -418,11 +422,19 @@ static void test_list(void **state)
     enter(&p, "{}");
     mo_connections_ask(p.d, &session, &a, &q);
     mo_buf_init(&b, 65536);
-    assert_int_equal(mo_approvals_list(p.d, "bob", false, &b), 0);
+    assert_int_equal(
+        mo_approvals_list(
+            p.d, &(struct mo_identity){.name = "bob", .role = MO_ROLE_USER},
+            &b),
+        0);
     assert_int_equal(mo_json_parse(mo_buf_view(&b), 0, &doc, NULL), 0);
     assert_int_equal(mo_json_len(mo_json_get(doc.root, "approvals")), 0);
     mo_buf_reset(&b);
-    assert_int_equal(mo_approvals_list(p.d, "ann", false, &b), 0);
+    assert_int_equal(
+        mo_approvals_list(
+            p.d, &(struct mo_identity){.name = "ann", .role = MO_ROLE_USER},
+            &b),
+        0);
     assert_int_equal(mo_json_parse(mo_buf_view(&b), 0, &doc, NULL), 0);
     assert_non_null(strstr(mo_buf_cstr(&b), "\"request\":\"GET /a\\\"b\""));
     assert_non_null(strstr(mo_buf_cstr(&b), "\"session\":\"s1\""));

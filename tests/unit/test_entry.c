@@ -26,7 +26,8 @@ static void test_ours(void **state)
 
     (void)state;
     mo_buf_init(&b, MO_ENTRY_MAX);
-    mo_entry_message(&b, "user", MO_SPAN("m1"), MO_SPAN("say \"hi\""));
+    mo_entry_message(&b, "user", MO_SPAN("m1"), MO_SPAN(""),
+                     MO_SPAN("say \"hi\""));
     is_text(&b, "{\"role\":\"user\",\"id\":\"m1\",\"blocks\":[{\"type\":"
                 "\"text\",\"text\":\"say \\\"hi\\\"\"}]}");
     mo_entry_stopped(&b, MO_SPAN("half a"));

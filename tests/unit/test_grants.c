@@ -267,6 +267,42 @@ static void test_life(void **state)
     fix_fini(&f);
 }
 
+/* Nobody tells that a person's account was closed. */
+static void test_not_seen(void **state)
+{
+    static const struct {
+        uint64_t ago;
+        enum mo_role role;
+    } rows[] = {
+        {0, MO_ROLE_APPROVER},
+        {MO_GRANTS_SEEN_MS - 60000, MO_ROLE_APPROVER},
+        {MO_GRANTS_SEEN_MS + 60000, MO_ROLE_NONE},
+    };
+    struct fix f;
+
+    fix_init(&f, *state);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        char id[16 + MO_SHA256_HEX] = "grant-owner:", doc[128];
+        struct mo_write row = {.kind = MO_WRITE_MARK};
+        struct table t;
+
+        (void)snprintf(doc, sizeof(doc),
+                       "{\"owner\":\"corp:ann\",\"role\":\"approver\","
+                       "\"seen\":%llu}",
+                       (unsigned long long)(mo_wall_ms() - rows[i].ago));
+        mo_sha256_hex(S("corp:ann"), id + strlen(id));
+        row.id = mo_span_cstr(id);
+        row.doc = mo_span_cstr(doc);
+        assert_int_equal(PUT(&f, "", row), 0);
+        table_open(&t, &f);
+        assert_int_equal(mo_grants_seen(t.g, "corp:ann"), rows[i].role);
+        mo_grants_saw(t.g, "corp:ann", MO_ROLE_USER);
+        assert_int_equal(mo_grants_seen(t.g, "corp:ann"), MO_ROLE_USER);
+        mo_grants_close(t.g);
+    }
+    fix_fini(&f);
+}
+
 /* A reading that began before a change does not undo it. */
 static void test_overlap(void **state)
 {
@@ -487,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_role_now),
         ALL(test_life),
+        ALL(test_not_seen),
         ALL(test_overlap),
         ALL(test_two_processes),
         ALL(test_expiry),

@@ -124,7 +124,8 @@ static int guest_open(struct guest *u, struct world *w)
 
     memset(u, 0, sizeof(*u));
     mo_buf_init(&u->got, 1 << 20);
-    rc = mo_link_inside(w->l, w->ep, MO_SPAN("talk-1"), &u->link, NULL);
+    rc = mo_link_inside(w->l, w->ep, MO_SPAN("talk-1"), mo_span(NULL, 0),
+                        &u->link, NULL);
     if (rc < 0)
         return rc;
     rc = mo_conn_open(w->l, &o, &u->conn, NULL);

@@ -1,4 +1,6 @@
 /* What servers say about their authorization, and what we say to them. */
+#include "mcp/oauth/oauth_device.h"
+#include "mcp/oauth/oauth_machine.h"
 #include "mcp/oauth/oauth_meta.h"
 #include "mcp/oauth/oauth_req.h"
 #include "mo_test.h"
@@ -206,7 +208,7 @@ static void test_server(void **state)
         {ID_ EP S256 "}", 0, MO_OAUTH_BASIC | MO_OAUTH_NONE},
         {ID_ EP S256 ",\"token_endpoint_auth_methods_supported\":["
                      "\"client_secret_post\",\"private_key_jwt\"]}",
-         0, MO_OAUTH_POST},
+         0, MO_OAUTH_POST | MO_OAUTH_KEY},
         {ID_ EP S256 ",\"token_endpoint_auth_methods_supported\":["
                      "\"private_key_jwt\"]}",
          MO_EPROTO, 0},
@@ -412,6 +414,94 @@ static void everything(void *ctx)
     mo_arena_fini(&a);
 }
 
+/* --- the device grant ------------------------------------------------------
+ */
+
+#define DEVICE_ "{\"device_code\":\"d\",\"user_code\":\"A-B\","
+#define GO_     "\"verification_uri\":\"https://as.example/go\""
+
+static void test_device(void **state)
+{
+    static const struct {
+        const char *json;
+        int rc;
+        uint64_t interval, life;
+    } rows[] = {
+        {DEVICE_ GO_ "}", 0, 5000, MO_DEVICE_LIFE_MS},
+        {DEVICE_ GO_ ",\"interval\":2,\"expires_in\":90}", 0, 2000, 90000},
+        {DEVICE_ GO_ ",\"interval\":0.1,\"expires_in\":1e99}", 0, 1000,
+         MO_DEVICE_LIFE_MS},
+        {DEVICE_ GO_ ",\"interval\":1e300}", 0, MO_DEVICE_MAX_MS,
+         MO_DEVICE_LIFE_MS},
+        {DEVICE_ GO_ ",\"interval\":-1,\"expires_in\":\"x\"}", 0, 5000,
+         MO_DEVICE_LIFE_MS},
+        {DEVICE_ "\"verification_uri\":\"http://as.example/go\"}", MO_EPROTO, 0,
+         0},
+        {DEVICE_ "\"verification_uri\":\"https://as.example/\\u001b[2J\"}",
+         MO_EPROTO, 0, 0},
+        {DEVICE_ "\"verification_uri\":\"https://10.0.0.1/\"}", MO_EPROTO, 0,
+         0},
+        {DEVICE_ "\"verification_uri\":\"javascript:1\"}", MO_EPROTO, 0, 0},
+        {"{\"device_code\":\"d\",\"user_code\":\"\\u0007\"," GO_ "}", MO_EPROTO,
+         0, 0},
+        {"{\"user_code\":\"A\"," GO_ "}", MO_EPROTO, 0, 0},
+        {"[]", MO_EPROTO, 0, 0},
+        {"", MO_EPROTO, 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
+        struct mo_oauth_device d;
+        int rc = mo_oauth_device_parse(&a, mo_span_cstr(rows[i].json), SERVER,
+                                       &d, NULL);
+
+        assert_int_equal(rc, rows[i].rc);
+        if (rc == 0) {
+            assert_int_equal(d.interval_ms, rows[i].interval);
+            assert_int_equal(d.life_ms, rows[i].life);
+            assert_string_equal(d.user_code, "A-B");
+        }
+    }
+    assert_int_equal(mo_oauth_device_verdict("slow_down"), MO_DEVICE_SLOW_DOWN);
+    assert_int_equal(mo_oauth_device_verdict("authorization_pending"),
+                     MO_DEVICE_PENDING);
+    assert_int_equal(mo_oauth_device_verdict("expired_token"),
+                     MO_DEVICE_REFUSED);
+    assert_int_equal(mo_oauth_device_verdict(""), MO_DEVICE_REFUSED);
+}
+
+/* --- grants without a person -----------------------------------------------
+ */
+
+static void test_exchange(void **state)
+{
+#define JAG_ "\"issued_token_type\":\"urn:ietf:params:oauth:token-type:id-jag\""
+    static const struct {
+        const char *json;
+        int rc;
+    } rows[] = {
+        {"{\"access_token\":\"a.b.c\"," JAG_ "}", 0},
+        {"{\"access_token\":\"a.b.c\"}", MO_EPROTO},
+        {"{\"access_token\":\"a b\"," JAG_ "}", MO_EPROTO},
+        {"{\"access_token\":7," JAG_ "}", MO_EPROTO},
+        {"{" JAG_ "}", MO_EPROTO},
+        {"null", MO_EPROTO},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
+        const char *grant = NULL;
+
+        assert_int_equal(mo_machine_exchange_parse(
+                             &a, mo_span_cstr(rows[i].json), &grant, NULL),
+                         rows[i].rc);
+        if (rows[i].rc == 0)
+            assert_string_equal(grant, "a.b.c");
+    }
+}
+
 static void test_memory(void **state)
 {
     (void)state;
@@ -426,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_server),      cmocka_unit_test(test_redirect),
         cmocka_unit_test(test_token),       cmocka_unit_test(test_authorize),
         cmocka_unit_test(test_client_auth), cmocka_unit_test(test_scopes),
+        cmocka_unit_test(test_device),      cmocka_unit_test(test_exchange),
         cmocka_unit_test(test_memory),
     };
 

@@ -322,17 +322,17 @@ static void test_approver(void **state)
     (void)state;
     assert_int_equal(v.action, MO_ACTION_ASK); /* a session's rule is not his */
     assert_int_equal(v.approver, MO_APPROVER_OPERATOR);
-    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_NOT));
-    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_CLIENT));
-    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_OWNER));
-    assert_true(mo_verdict_may_run(&v, MO_ANSWERED_OPERATOR));
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_NOT, 0));
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_CLIENT, 0));
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_OWNER, 0));
+    assert_true(mo_verdict_may_run(&v, MO_ANSWERED_OPERATOR, 0));
     v.approver = MO_APPROVER_OWNER;
-    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_CLIENT));
-    assert_true(mo_verdict_may_run(&v, MO_ANSWERED_OWNER));
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_CLIENT, 0));
+    assert_true(mo_verdict_may_run(&v, MO_ANSWERED_OWNER, 0));
     v.approver = MO_APPROVER_CLIENT;
-    assert_true(mo_verdict_may_run(&v, MO_ANSWERED_CLIENT));
+    assert_true(mo_verdict_may_run(&v, MO_ANSWERED_CLIENT, 0));
     v.action = MO_ACTION_DENY;
-    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_OPERATOR));
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_OPERATOR, 0));
     people.of_session = false; /* a remembered rule is the operator's */
     v = mo_rules_judge(&ops, persons, 1, MO_ACTION_ALLOW, &s);
     assert_int_equal(v.action, MO_ACTION_ALLOW);

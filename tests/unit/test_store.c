@@ -279,6 +279,34 @@ static void test_mark_lists(void **state)
     fix_fini(&f);
 }
 
+/* Shares are beside the row: the session's own writes keep them, they survive
+ * the program, and go with the row. */
+static void test_shares(void **state)
+{
+    struct mo_write w = {.kind = MO_WRITE_SHARE, .doc = S("[1]")};
+    struct fix f;
+
+    fix_init(&f, *state);
+    assert_int_equal(PUT(&f, "a", w), MO_ENOTFOUND);
+    assert_int_equal(PUT(&f, "a", session_w, w), 0);
+    assert_int_equal(PUT(&f, "b", session_w), 0);
+    assert_int_equal(PUT(&f, "a", session_w), 0);
+    fix_close(&f);
+    fix_open(&f);
+    assert_int_equal(GET(&f, .kind = MO_READ_SESSION, .session = S("a")), 0);
+    assert_true(mo_span_is(f.rows[0].shares, "[1]"));
+    assert_int_equal(GET(&f, .kind = MO_READ_SESSION, .session = S("b")), 0);
+    assert_int_equal(f.rows[0].shares.n, 0);
+    assert_int_equal(GET(&f, .kind = MO_READ_SESSIONS), 0);
+    assert_int_equal(f.n, 2);
+    assert_int_equal(f.rows[0].shares.n + f.rows[1].shares.n, 3);
+    assert_int_equal(PUT(&f, "a", simple(MO_WRITE_CLOSE, 0)), 0);
+    assert_int_equal(PUT(&f, "a", session_w), 0);
+    assert_int_equal(GET(&f, .kind = MO_READ_SESSION, .session = S("a")), 0);
+    assert_int_equal(f.rows[0].shares.n, 0);
+    fix_fini(&f);
+}
+
 static void test_close_and_forget(void **state)
 {
     struct fix f;
@@ -1190,6 +1218,7 @@ int main(void)
         ALL(test_forget_strips),
         ALL(test_marks),
         ALL(test_mark_lists),
+        ALL(test_shares),
         ALL(test_history),
         ALL(test_again),
         ALL(test_fresh),

@@ -327,6 +327,44 @@ static void test_sign_in(void **state)
     }
 }
 
+/* One person who must sign in, or whose credentials cannot be read, delays and
+ * tells nobody else. */
+static void test_persons(void **state)
+{
+    static const enum mood moods[] = {SIGN_IN, NO_DIAL};
+    struct kit k;
+    struct want a, b, again;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(moods); i++) {
+        struct mo_gw_server s = kit_server();
+
+        s.per_person = true;
+        kit_init(&k, s);
+        k.mood = moods[i];
+        want_as(&k, &a, MO_UPSTREAM_PERSON "ann");
+        kit_settle(&k);
+        assert_int_equal(a.why.code, MO_EPOLICY);
+        assert_non_null(strstr(a.why.msg, "connect to it again"));
+        k.mood = FINE;
+        want_as(&k, &b, MO_UPSTREAM_PERSON "bob");
+        want_as(&k, &again, MO_UPSTREAM_PERSON);
+        kit_settle(&k);
+        assert_non_null(b.c);
+        assert_non_null(again.c); /* the operator */
+        assert_ptr_not_equal(b.c, again.c);
+        assert_string_equal(k.links[0]->who, "bob");
+        assert_string_equal(k.links[1]->who, "");
+        mo_upstream_close_child_of(k.u, MO_SPAN(MO_UPSTREAM_PERSON "bob"));
+        kit_settle(&k);
+        assert_null(mo_child_conn(b.c));
+        assert_non_null(mo_child_conn(again.c));
+        let_go(&b);
+        let_go(&again);
+        kit_fini(&k);
+    }
+}
+
 static void faults(struct kit *k, struct mo_child *c, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -566,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_pause_ends),
         cmocka_unit_test(test_sign_in),
+        cmocka_unit_test(test_persons),
         cmocka_unit_test(test_breaker_of_calls),
         cmocka_unit_test(test_trial_not_made),
         cmocka_unit_test(test_lost),

@@ -79,7 +79,16 @@ export type Entry = Checked<typeof entry>;
 const failoverRoute = object({ server: str, insteadOf: or(str, ''), why: or(str, '') });
 export type FailoverRoute = Checked<typeof failoverRoute>;
 
+/** Who must approve a call, where a rule names them. */
+const panel = {
+  approvers: or(list(str), []),
+  approvals: or(num, 0), // so many persons; 0: no rule names them
+  fourEyes: or(bool, false),
+  approvedBy: or(list(str), []),
+};
+
 const approval = object({
+  ...panel,
   name: str,
   args: record,
   callId: str,
@@ -148,6 +157,7 @@ const ready = object({
   driver: or(str, ''),
   workspace: or(str, ''),
   mounts: or(list(str), []), // HOST:BOX:ro
+  shared: or(str, ''), // 'read' or 'approve': somebody else's conversation
 });
 export type Ready = Checked<typeof ready>;
 
@@ -200,6 +210,8 @@ export const EVENTS = {
   'agent:response': [str, or(responseMeta, null)],
   'agent:error': [str, or(errorMeta, null)],
   'tool:approval_required': [approval, any],
+  'tool:approved_by': [object({ ...panel, callId: str, firstId: or(str, '') }), any],
+  'session:shared': [object({ open: bool, may: str }), any],
   'tool:resolved': [
     object({
       callId: str, firstId: or(str, ''), approved: bool, by: or(str, ''), reason: or(str, ''),
@@ -286,6 +298,8 @@ const session = object({
   title: or(str, ''),
   model: or(str, ''),
   asleep: or(bool, false), // its sandbox was removed after idling
+  shared: or(str, ''), // 'read' or 'approve': somebody else's
+  isShared: or(bool, false), // with others
 });
 export type Session = Checked<typeof session>;
 
@@ -563,6 +577,10 @@ const newToken = object({ ...tokenMembers, token: str });
 export type NewToken = Checked<typeof newToken>;
 const me = object({ name: str, role: str });
 export type Me = Checked<typeof me>;
+const ownConnection = object({
+  server: str, connected: bool, description: or(str, ''), error: or(str, ''),
+});
+export type OwnConnection = Checked<typeof ownConnection>;
 
 const figures = {
   calls: num, errors: num, p50Ms: num, p95Ms: num,
@@ -640,6 +658,7 @@ const routed = object({
 export type Routed = Checked<typeof routed>;
 
 const pendingCall = object({
+  ...panel,
   id: str,
   server: str,
   tool: str,
@@ -647,6 +666,7 @@ const pendingCall = object({
   args: record,
   digest: str,
   who: or(str, ''),
+  conversation: or(str, ''), // the session, of a call of a conversation
   client: or(record, null),
   reason: or(str, ''),
   rule: or(object({
@@ -680,6 +700,16 @@ const chain = object({
 });
 export type Chain = Checked<typeof chain>;
 
+const spendRow = object({
+  name: or(str, ''), id: or(str, ''), tokens: num, unpricedTokens: num,
+  money: or(str, null), // null: no price is known
+  limits: or(object({ tokensPerDay: or(num, 0), moneyPerDay: or(str, '') }), { tokensPerDay: 0, moneyPerDay: '' }),
+});
+export type SpendRow = Checked<typeof spendRow>;
+const spend = object({ day: str, people: list(spendRow), tokens: list(spendRow) });
+export type Spend = Checked<typeof spend>;
+
+export const readSpend = (v: unknown): Spend => spend(v, 'spend');
 export const readRouted = (v: unknown): Routed => routed(v, 'route');
 export const readBoxConnections = (v: unknown): BoxConnections => boxConnections(v, 'connections');
 export const readConnection = (v: unknown): Connection => connection(v, 'connection');
@@ -692,6 +722,10 @@ export const readTokens = (v: unknown): Token[] =>
   object({ tokens: list(token) })(v, 'tokens').tokens;
 export const readNewToken = (v: unknown): NewToken => newToken(v, 'token');
 export const readMe = (v: unknown): Me => me(v, 'me');
+export const readConnections = (v: unknown): OwnConnection[] =>
+  object({ connections: list(ownConnection) })(v, 'connections').connections;
+export const readConnectUrl = (v: unknown): string =>
+  object({ url: str })(v, 'connection').url;
 export const readRules = (v: unknown): Rules => rules(v, 'rules');
 export const readRuleTrial = (v: unknown): RuleTrial => ruleTrial(v, 'try');
 export const readEntries = (v: unknown): Entry[] =>
@@ -711,6 +745,11 @@ export const readViewChange = (v: unknown): ViewChange => viewChange(v, 'change'
 export const readTools = (v: unknown): ServerTool[] =>
   object({ tools: list(serverTool) })(v, 'tools').tools;
 export const readToolTrial = (v: unknown): ToolTrial => toolTrial(v, 'call');
+const share = object({ with: str, may: str, at: or(num, 0), by: or(str, '') });
+export type Share = Checked<typeof share>;
+export const readShares = (v: unknown): Share[] =>
+  object({ shares: list(share) })(v, 'shares').shares;
+
 export const readSessions = (v: unknown): Session[] =>
   object({ sessions: list(session) })(v, 'sessions').sessions;
 export const readModels = (v: unknown): Models => models(v, 'models');

@@ -4,16 +4,20 @@ import { shallowRef } from 'vue';
 import { beforeEach, expect, test, vi } from 'vitest';
 import type { Handlers, Link, SocketOptions } from '../src/composables/useSocket';
 import { useConversationStore } from '../src/stores/conversation';
+import { waitsFor } from '../src/lib/pendingCall';
 import { EVENTS } from '../src/protocol';
 
 let handlers: Handlers;
+let reads: boolean[] = [];
 vi.mock('../src/composables/useSocket', () => ({
   useSocket: (o: SocketOptions): Link => {
     handlers = o.handlers;
+    reads.push(o.read);
     return { state: shallowRef('open'), send: () => Promise.reject(new Error()), retry: () => undefined, close: () => undefined };
   },
 }));
 beforeEach(() => {
+  reads = [];
   vi.stubGlobal('fetch', () => Promise.reject(new Error('offline')));
   setActivePinia(createPinia());
 });
@@ -74,4 +78,32 @@ test('a connection of the box waits until it is resolved', () => {
   expect(chat.connections.map((c) => [c.args.host, c.request, c.tls])).toEqual([['a.test', '', true]]);
   handlers['network:resolved'](EVENTS['network:resolved'][0]({ callId: 'n', approved: true, by: 'person' }, ''), undefined);
   expect(chat.connections).toEqual([]);
+});
+
+test('a session of somebody else is read, if it is shared', async () => {
+  const chat = useConversationStore();
+  chat.open('s');
+  handlers.error('Failed to initialize session: there is no such session', undefined);
+  await Promise.resolve();
+  expect([reads, chat.failure]).toEqual([[false, true], '']);
+  handlers['session:shared'](EVENTS['session:shared'][0]({ sessionId: 's', open: false, may: 'read' }, ''), undefined);
+  expect([chat.shared, chat.canSend, chat.isOpen]).toEqual(['read', false, false]);
+  handlers['system:ready'](EVENTS['system:ready'][0]({ sessionId: 's', shared: 'approve' }, ''), undefined);
+  expect([chat.shared, chat.canSend, chat.isOpen]).toEqual(['approve', false, true]);
+  handlers.error('there is no such session', undefined); // withdrawn
+  expect(chat.failure).toBe('there is no such session');
+  chat.open('other');
+  expect([chat.shared, reads.at(-1)]).toEqual(['', false]);
+});
+
+test('a card shows who has approved', () => {
+  const chat = useConversationStore();
+  chat.open('s');
+  const panel = { approvers: ['corp/leads'], approvals: 2, fourEyes: true };
+  const card = { name: 'run', args: {}, digest: 'd', expiresAt: 1, callId: 'k', ...panel, approvedBy: [] };
+  handlers['tool:approval_required'](EVENTS['tool:approval_required'][0](card, ''), undefined);
+  handlers['tool:approved_by'](EVENTS['tool:approved_by'][0]({ callId: 'k', ...panel, approvedBy: ['corp:bob'] }, ''), undefined);
+  const [waiting] = chat.waiting;
+  expect(waiting?.approval?.approvedBy).toEqual(['corp:bob']);
+  expect(waiting?.approval && waitsFor(waiting.approval)).toBe('Waiting for 2 people out of corp/leads, not the person who asked');
 });

@@ -5,6 +5,7 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/network.h"
+#include "agent/chat/readers.h"
 #include "agent/chat/turn.h"
 
 static void free_agent(struct mo_later *d)
@@ -36,6 +37,7 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
     a->o = *o;
     take_settings(a, o);
     mo_map_init(&a->chats, MO_CHATS_MAX);
+    mo_list_init(&a->readers);
     mo_later_init(&a->later, free_agent);
     mo_chat_network_watch(a);
     return a;
@@ -49,12 +51,14 @@ void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
     mo_chat_network_unwatch(a);
     mo_map_each (en, &a->chats)
         mo_chat_finish(en->value, "shutdown", NULL);
+    mo_readers_close_all(a);
     mo_agent_check(a);
 }
 
 void mo_agent_check(struct mo_agent *a)
 {
-    if (a->closing && a->chats.len == 0 && a->ngateway_clients == 0)
+    if (a->closing && a->chats.len == 0 && a->ngateway_clients == 0 &&
+        a->nlooks == 0)
         mo_loop_defer(a->loop, &a->later);
 }
 
@@ -163,7 +167,13 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                             .cb = cb,
                             .ctx = ctx,
                             .door = j->door,
+                            .role = j->person.role,
+                            .people = j->person.people,
                             .is_operator = j->owner.n == 0};
+    if (j->person.name)
+        snprintf(m->name, sizeof(m->name), "%s", j->person.name);
+    snprintf(m->grant, sizeof(m->grant), "%.*s", (int)j->grant.n,
+             j->grant.n ? j->grant.p : "");
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
@@ -178,12 +188,22 @@ void mo_chat_leave(struct mo_member *m)
     struct chat *c = m->chat;
 
     mo_list_del(&m->node);
-    c->nmembers--;
+    if (m->reads)
+        m->agent->nreaders--;
+    else
+        c->nmembers--;
     mo_free(m);
-    mo_chat_settle(c);
+    if (c)
+        mo_chat_settle(c);
 }
 
 /* --- messages ------------------------------------------------------------ */
+
+static void take_payer(struct chat *c, const struct mo_member *m)
+{
+    memcpy(c->person, m->name, sizeof(c->person));
+    memcpy(c->grant, m->grant, sizeof(c->grant));
+}
 
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx)
@@ -212,9 +232,12 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
         return;
     }
     mo_random_token(msg->id, ID_BYTES);
+    memcpy(msg->by, m->name, sizeof(msg->by));
     msg->ack = ack;
     msg->n = text.n;
     memcpy(msg->text, text.p, text.n);
+    if (c->turn.id[0] == '\0')
+        take_payer(c, m);
     mo_chat_queue_push(c, msg);
     if (c->hold)
         mo_session_touch(c->hold);

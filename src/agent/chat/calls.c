@@ -71,6 +71,7 @@ static void put_call_doc(struct mo_buf *b, const struct call *k, bool bare)
         mo_jw_member(&w, "by", mo_span_cstr(k->by));
     mo_jw_member_opt(&w, "who", mo_span_cstr(k->who));
     mo_audit_row_put_door(&w, &k->door);
+    mo_said_put(&w, &k->said);
     mo_jw_member_opt(&w, "reason", mo_buf_view(&k->reason));
     mo_jw_member_raw(&w, "route", mo_buf_view(&k->route));
     mo_jw_member_bool(&w, "isError", k->is_error);
@@ -408,6 +409,12 @@ void mo_chat_calls_arm(struct chat *c)
                        next > now ? (next - now) / MO_MS + 1 : 1);
 }
 
+static void ask_person(struct call *k)
+{
+    mo_chat_event_approval(k);
+    mo_chat_call_tell(k, "approval.waiting", false);
+}
+
 void mo_chat_calls_begin(struct chat *c)
 {
     bool runs = false;
@@ -416,7 +423,7 @@ void mo_chat_calls_begin(struct chat *c)
         if (k->state == MO_CALL_RUNNING)
             runs = true;
         else if (k->state == MO_CALL_PENDING && !c->turn.cancel)
-            mo_chat_event_approval(k);
+            ask_person(k);
         else if (k->state == MO_CALL_REJECTED) {
             audit_denied(k);
             mo_chat_event_output(k);
@@ -463,6 +470,7 @@ static void forget_decision(struct call *k)
     k->who[0] = '\0';
     k->door = (struct mo_door){NULL, false};
     k->answered = MO_ANSWERED_NOT;
+    k->panel = 0;
     mo_buf_reset(&k->reason);
     mo_chat_call_undo_edit(k);
 }
@@ -510,6 +518,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
     if (why) {
         k->state = MO_CALL_PENDING;
         forget_decision(k);
+        k->said.n -= approved && k->said.n; /* the last one, of a panel */
         mo_chat_ack(&k->ack,
                     why->code == MO_EPOLICY ? "unknown_call"
                                             : "state_unavailable",
@@ -523,6 +532,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
                             : k->kept < 0 ? MO_SPAN("\"remembered\":false")
                                           : mo_span(NULL, 0));
     mo_chat_event_resolved(k, approved);
+    mo_chat_call_tell(k, "approval.decided", approved);
     mo_chat_log_decision(k);
     if (c->state == CHAT_ENDING)
         return;
@@ -533,6 +543,46 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
     }
     mo_chat_event_thinking(c);
     run_recorded(k);
+}
+
+/* One of several persons has approved. */
+static void on_noted(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct call *k = arg;
+    mo_autobuf struct mo_buf extra = {.max = 64};
+    struct mo_verdict v;
+
+    k->writing = k->noting = false;
+    forget_decision(k);
+    if (why) {
+        k->said.n -= k->said.n > 0;
+        mo_chat_ack(&k->ack,
+                    why->code == MO_EPOLICY ? "unknown_call"
+                                            : "state_unavailable",
+                    why->code == MO_EPOLICY ? mo_chat_calls_none : why->msg);
+    } else {
+        v = mo_chat_call_verdict(k);
+        mo_buf_printf(&extra, "\"missing\":%u",
+                      mo_said_missing(&k->said, &v.panel));
+        mo_chat_ack_ok(&k->ack, mo_buf_view(&extra));
+        mo_chat_event_approved_by(k);
+    }
+    if (c->state == CHAT_ENDING)
+        return;
+    if (c->turn.cancel || k->canceled)
+        mo_chat_call_reject(k, "cancel", "The person stopped this call.");
+    mo_chat_calls_arm(c);
+}
+
+void mo_chat_call_note(struct call *k)
+{
+    struct mo_err e;
+
+    mo_agent_point(k->chat->agent, "noting");
+    k->noting = true;
+    if (write_move(k, MO_CALL_BIT(MO_CALL_PENDING), MO_CALL_PENDING, on_noted,
+                   &e) < 0)
+        on_noted(k->chat, k, &e);
 }
 
 void mo_chat_call_settle(struct call *k, enum mo_call_state to)
@@ -574,7 +624,7 @@ static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
         mo_chat_call_reject(k, "cancel", "The person stopped this call.");
         return;
     }
-    mo_chat_event_approval(k);
+    ask_person(k);
     mo_chat_calls_arm(c);
     mo_chat_calls_next(c);
 }
@@ -586,6 +636,7 @@ void mo_chat_call_ask_again(struct call *k)
     k->started = false;
     mo_buf_reset(&k->shown);
     forget_decision(k);
+    k->said = (struct mo_said){.n = 0};
     mo_random_token(k->card, ID_BYTES);
     mo_chat_calls_digest(k);
     mo_chat_call_set_expiry(k, UINT64_MAX);

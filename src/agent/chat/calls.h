@@ -19,6 +19,7 @@ struct call {
                                      * asked about again, a new one */
     enum mo_call_state state, next; /* next: while it is being written */
     bool writing;                   /* a change of state is being written */
+    bool noting;                    /* that one more person approved, is */
     bool canceled;                  /* asked to stop while running */
     bool in_line;                   /* may run, waits for other calls to end */
     bool started;                   /* sent, not yet answered */
@@ -39,17 +40,20 @@ struct call {
     uint64_t took_ms;
     struct tool_check *tool_check; /* checks whether the tool changed: run.c */
     struct mo_call *running;
-    const struct mo_conn *conn; /* where it runs; only compared */
-    unsigned questions;         /* open questions of its server */
-    uint64_t idle_ms;           /* idle timeout */
-    struct mo_timer idle_timer; /* the idle timer; paused by questions */
-    bool late;                  /* the idle timer has fired */
-    struct ack ack;             /* of the decision that is being written */
+    const struct mo_conn *conn;  /* where it runs; only compared */
+    unsigned questions;          /* open questions of its server */
+    uint64_t idle_ms;            /* idle timeout */
+    struct mo_timer idle_timer;  /* the idle timer; paused by questions */
+    bool late;                   /* the idle timer has fired */
+    struct mo_budget_ask budget; /* turn_budget.c */
+    struct ack ack;              /* of the decision that is being written */
     int kept;          /* 1: the decision is remembered; -1: it failed */
     const char *by;    /* "person", "rule", "remembered", "time", "cancel" */
     char who[WHO_MAX]; /* the member who decided; or empty */
     struct mo_door door;
     enum mo_answered answered; /* who approved these bytes */
+    uint64_t panel;            /* MO_ANSWERED_PANEL: its digest */
+    struct mo_said said;       /* who have approved, of a panel; stored */
     struct mo_buf shown; /* arguments before an edit that is being written */
 };
 
@@ -131,8 +135,23 @@ void mo_chat_calls_digest(struct call *k);
  * permit exactly these bytes. False: it was ended or asked about again. */
 bool mo_chat_call_may_run(struct call *k);
 /* Audits a decision that was refused. */
-void mo_chat_audit_refusal(const struct mo_member *m,
+void mo_chat_audit_refusal(struct chat *c, const struct mo_decider *by,
                            const struct mo_decision *d, const char *code);
+struct mo_decider mo_chat_decider(const struct mo_member *m);
+/* Decides a call of the chat, and acknowledges. only: the member who decides,
+ * or NULL. */
+void mo_chat_call_decide(struct chat *c, const struct mo_decider *by,
+                         struct mo_member *only, const struct mo_decision *d,
+                         struct ack *ack);
+/* Stores that one more person of a panel has approved; the call stays
+ * pending. */
+void mo_chat_call_note(struct call *k);
+/* Tells webhooks that the call waits, or was decided. */
+void mo_chat_call_tell(const struct call *k, const char *kind, bool approved);
+/* Why this person's yes does not count; NULL: it does, or no panel. */
+const char *mo_chat_call_panel_refuses(const struct call *k,
+                                       const struct mo_panel *p,
+                                       const struct mo_identity *who);
 /* Takes back the edit of a decision that was not stored. */
 void mo_chat_call_undo_edit(struct call *k);
 /* Replaces the arguments; on failure nothing changes. */
@@ -144,6 +163,9 @@ int mo_chat_call_take_args(struct call *k, struct mo_json args,
 /* Runs it now, or when its turn comes. It gets exactly one outcome
  * (mo_chat_call_outcome()). */
 void mo_chat_call_run(struct call *k);
+/* Counts it for its person; then mo_chat_call_start() follows, or it ends. */
+void mo_chat_call_count(struct call *k);
+void mo_chat_call_start(struct call *k);
 void mo_chat_calls_next(struct chat *c); /* a call ended: runs waiting ones */
 
 /* Reads the tool list of a server; then mo_stand_in_list_read() follows, or the

@@ -12,6 +12,7 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
+#include "agent/chat/readers.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
 
@@ -170,6 +171,19 @@ static void greet_new_members(struct chat *c)
     }
 }
 
+/* Who said the message of the interrupted turn. */
+static void recall_asker(struct chat *c)
+{
+    const struct entry *en = mo_chat_last(c);
+
+    while (en && en->role != MO_ENTRY_USER)
+        en = mo_chat_entry_before(c, en);
+    c->turn.asker[0] = '\0';
+    if (en)
+        (void)mo_json_str_copy(mo_json_get(en->doc, "by"), c->turn.asker,
+                               sizeof(c->turn.asker));
+}
+
 /* The role of the last entry shows where the turn was interrupted. */
 static void resume_turn(struct chat *c)
 {
@@ -179,6 +193,7 @@ static void resume_turn(struct chat *c)
     struct mo_json_iter it;
     struct mo_err e;
 
+    recall_asker(c);
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
         mo_turn_begin(c);
         greet_new_members(c);
@@ -368,6 +383,7 @@ static void on_session_ready(void *ctx, struct mo_hold *h,
     c->info = *info;
     c->ready = true;
     snprintf(c->owner, sizeof(c->owner), "%s", info->owner);
+    mo_readers_chat_ready(c);
     if (c->state == CHAT_OPENING)
         mo_load_tools_start(c);
 }
@@ -414,7 +430,10 @@ static void end_members(struct chat *c, const char *reason,
         void *ctx = m->ctx;
 
         mo_list_del(&m->node);
-        c->nmembers--;
+        if (m->reads)
+            c->agent->nreaders--;
+        else
+            c->nmembers--;
         mo_free(m);
         cb->on_closed(ctx, reason, why);
     }
@@ -490,9 +509,12 @@ void mo_chat_free(struct chat *c)
 {
     struct mo_agent *a = c->agent;
 
+    mo_readers_chat_gone(c);
     mo_later_cancel(&c->later);
     mo_later_cancel(&c->soon);
     mo_timer_stop(a->loop, &c->calls.expiry);
+    mo_budget_cancel(&c->turn.budget);
+    mo_turn_budget_end(c);
     if (c->hold)
         mo_session_release(c->hold);
     mo_chat_queue_drop(c);

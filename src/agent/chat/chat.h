@@ -32,6 +32,7 @@
 #include "agent/chat/tally.h"
 #include "agent/llm/models.h"
 #include "audit/audit.h"
+#include "budget/budget.h"
 #include "gateway/gateway.h"
 #include "policy/approvals.h"
 #include "policy/policy.h"
@@ -40,6 +41,8 @@
 
 #define MO_CHATS_MAX      1024
 #define MO_CHAT_MEMBERS   64
+#define MO_CHAT_READERS   64   /* of one session, beside the members */
+#define MO_AGENT_READERS  1024 /* of all */
 #define MO_CHAT_QUEUE_MAX 16
 #define MO_CHAT_STEPS_MAX 50                   /* model requests in one turn */
 #define MO_CHAT_TEXT_MAX  ((size_t)256 * 1024) /* of one message */
@@ -68,11 +71,12 @@ struct mo_agent_opts {
     struct mo_models *models;
     struct mo_policy *policy;
     struct mo_approvals
-        *approvals;          /* of hosts that a box asks about; or NULL */
-    struct mo_audit *audit;  /* NULL: calls are recorded in the store only */
-    uint64_t approval_ms;    /* approval timeout; 0: 600 s */
-    unsigned steps;          /* 0: MO_CHAT_STEPS_MAX */
-    uint64_t history_tokens; /* 0: 30000 */
+        *approvals;           /* of hosts that a box asks about; or NULL */
+    struct mo_budget *budget; /* limits of people; or NULL */
+    struct mo_audit *audit;   /* NULL: calls are recorded in the store only */
+    uint64_t approval_ms;     /* approval timeout; 0: 600 s */
+    unsigned steps;           /* 0: MO_CHAT_STEPS_MAX */
+    uint64_t history_tokens;  /* 0: 30000 */
     struct mo_span instructions; /* system prompt; empty: the built-in one */
 };
 
@@ -118,9 +122,10 @@ struct mo_join {
     struct mo_span who;   /* for the audit log: "127.0.0.1:4711", "terminal" */
     const char *door;     /* likewise: struct mo_door; static, or NULL */
     /* The user's name. Sessions of other users do not exist for them
-     * (MO_ENOTFOUND). Empty: the operator, who may join every session.
-     * [A-Za-z0-9_.@-] */
+     * (MO_ENOTFOUND). Empty: the operator, who may join every session. */
     struct mo_span owner;
+    struct mo_identity person; /* the same person for rules that name some */
+    struct mo_span grant;      /* id of their personal token; or empty */
 };
 
 /* Joins the chat of a session, opening it if needed. "system:ready" and
@@ -129,6 +134,21 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                  const struct mo_member_cb *cb, void *ctx,
                  struct mo_member **out, struct mo_err *e);
 void mo_chat_leave(struct mo_member *m); /* no callback follows */
+
+/* Follows a session that is shared with the person (people/share.h) without
+ * opening it: "session:shared" says that it is not open, and "system:ready" and
+ * "session:history" follow when it is. on_closed() with MO_ENOTFOUND: it is not
+ * shared with them (any more). A reader can use mo_chat_decide() if
+ * mo_member_may_decide(), and no other command. j->owner and j->model are
+ * ignored. */
+int mo_chat_follow(struct mo_agent *a, const struct mo_join *j,
+                   const struct mo_member_cb *cb, void *ctx,
+                   struct mo_member **out, struct mo_err *e);
+bool mo_member_reads(const struct mo_member *m);
+bool mo_member_may_decide(const struct mo_member *m);
+/* The shares of a session have changed: readers who lost it are closed. */
+void mo_agent_shared(struct mo_agent *a, struct mo_span session,
+                     const char *owner, struct mo_span shares);
 
 /* --- commands of members; done() is called once, from the loop ----------- */
 
@@ -157,6 +177,24 @@ struct mo_decision {
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
                     mo_ack_fn *done, void *ctx);
+
+/* A person who need not be a member: one whom a rule names (policy/panel.h). */
+struct mo_decider {
+    struct mo_identity person;
+    const char *who;  /* for the audit log */
+    const char *door; /* static, or NULL */
+};
+
+/* Writes the pending calls that a rule lets this person see as elements of an
+ * array, as in mo_approvals_list(). Their ids are "SESSION.CALL". */
+void mo_agent_put_panel_calls(const struct mo_agent *a,
+                              const struct mo_identity *who, struct mo_jw *w);
+/* True if one of that id waits, and they may see it. */
+bool mo_agent_has_call(const struct mo_agent *a, const struct mo_identity *who,
+                       struct mo_span id);
+/* Decides one of them. False: there is none of that id (d->call) for them. */
+bool mo_agent_decide(struct mo_agent *a, const struct mo_decider *by,
+                     const struct mo_decision *d, mo_ack_fn *done, void *ctx);
 /* Answers a server's question ("elicitation:required"). The content is checked
  * against the form that was shown. */
 enum mo_answer_action {

@@ -16,9 +16,10 @@
 #include "base/rand.h"
 #include "servers/tools.h"
 
-#define ID_BYTES 18
-#define ID_MAX   (MO_TOKEN_LEN(ID_BYTES) + 1)
-#define WHO_MAX  64
+#define ID_BYTES  18
+#define ID_MAX    (MO_TOKEN_LEN(ID_BYTES) + 1)
+#define WHO_MAX   MO_PERSON_MAX
+#define GRANT_MAX 32
 
 enum chat_state {
     CHAT_OPENING, /* waits for session, box, tools, history */
@@ -39,6 +40,7 @@ struct ack { /* a command that waits for its answer */
 struct message { /* a user message in the queue */
     struct mo_list node;
     char id[ID_MAX];
+    char by[MO_PERSON_MAX]; /* who said it; "": the operator */
     struct ack ack;
     bool writing; /* as a queued entry, at the moment */
     bool stored;  /* as a queued entry, and acknowledged */
@@ -54,8 +56,16 @@ struct mo_member {
     void *ctx;
     bool greeted; /* has had "system:ready" and "session:history" */
     char who[WHO_MAX];
-    const char *door; /* or NULL */
+    const char *door;         /* or NULL */
+    char name[MO_PERSON_MAX]; /* "": the operator, by token or locally */
+    char grant[GRANT_MAX];    /* id of the personal token; "": none */
+    enum mo_role role;
+    const struct mo_people *people; /* or NULL */
     bool is_operator;
+    /* A reader (readers.h); chat is NULL while the session is not open. */
+    bool reads, judged, may_decide;
+    struct mo_agent *agent;
+    char session[MO_SESSION_ID_MAX + 1];
 };
 
 /* The current conversation in memory. */
@@ -74,17 +84,21 @@ struct transcript {
 /* The turn that is running; its id is empty between turns. */
 struct turn {
     char id[ID_MAX];
-    struct message *saying; /* the message that is being written */
-    uint64_t began;         /* mo_now_ns() */
-    unsigned steps;         /* model requests so far */
-    bool cancel;            /* a member asked to stop the turn */
-    bool busy;              /* mo_session_busy() was called */
-    bool stuck;             /* mo_turn_stuck() is due, from the loop */
-    bool unheard;           /* the end of a cancelled request ends the turn */
+    char asker[MO_PERSON_MAX]; /* who said its message; "": the operator */
+    struct message *saying;    /* the message that is being written */
+    uint64_t began;            /* mo_now_ns() */
+    unsigned steps;            /* model requests so far */
+    bool cancel;               /* a member asked to stop the turn */
+    bool busy;                 /* mo_session_busy() was called */
+    bool stuck;                /* mo_turn_stuck() is due, from the loop */
+    bool unheard; /* the end of a cancelled request ends the turn */
     struct mo_llm_x *asking;
     struct write_ahead ahead;
     struct mo_buf shown; /* text of the current reply so far */
     struct mo_llm_usage usage;
+    struct mo_budget_ask budget; /* turn_budget.c */
+    struct mo_budget_share share;
+    struct mo_usage most; /* the estimate of the share */
 };
 
 /* The calls of the current step. */
@@ -100,8 +114,10 @@ struct chat {
     enum chat_state state;
     char id[MO_SESSION_ID_MAX + 1];
     char owner[MO_SESSION_OWNER_MAX]; /* while opening: who opens it */
-    struct mo_list members;
-    unsigned nmembers;
+    char person[MO_PERSON_MAX];       /* who spoke last, before the turn */
+    char grant[GRANT_MAX];            /* with which personal token */
+    struct mo_list members;           /* and readers */
+    unsigned nmembers;                /* without readers */
 
     struct mo_hold *hold;
     struct mo_session_info info; /* texts belong to the session */
@@ -137,6 +153,9 @@ struct mo_agent {
     struct mo_agent_opts o;
     struct mo_map chats; /* session id -> struct chat * */
     struct mo_tally tally;
+    struct mo_list readers; /* struct mo_member, whose session is not open */
+    unsigned nreaders;      /* of those and of chats */
+    unsigned nlooks;        /* reads of rows under way */
     bool closing;
     unsigned ngateway_clients; /* connections to the gateway */
     struct mo_gone gone;

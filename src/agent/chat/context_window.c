@@ -91,7 +91,7 @@ static void put_summary_message(struct mo_buf *b, const struct entry *summary)
     (void)mo_json_str_buf(mo_json_get(summary->doc, "made"), &text);
     mo_buf_puts(&text, "; it is no request of the person.]\n");
     mo_llm_entry_text(summary->doc, &text);
-    mo_entry_message(b, "user", MO_SPAN(""), mo_buf_view(&text));
+    mo_entry_message(b, "user", MO_SPAN(""), MO_SPAN(""), mo_buf_view(&text));
     mo_buf_pass_err(b, &text);
 }
 
@@ -148,7 +148,8 @@ static int send_entries(struct chat *c, uint64_t until, const char *question,
         return rc;
     list_entries(c, &s, &first, until);
     if (question) {
-        mo_entry_message(&last, "user", MO_SPAN(""), mo_span_cstr(question));
+        mo_entry_message(&last, "user", MO_SPAN(""), MO_SPAN(""),
+                         mo_span_cstr(question));
         add_shown(&s, mo_buf_view(&last), ++c->transcript.last_id);
     }
     mo_buf_pass_err(&first, &last);
@@ -174,6 +175,17 @@ static uint64_t count_tool_bytes(const struct chat *c)
 
         n += t->name.n + t->def.description.n + t->def.schema.n;
     }
+    return n;
+}
+
+uint64_t mo_context_window_bytes(const struct chat *c)
+{
+    uint64_t n = count_tool_bytes(c) +
+                 (c->transcript.summary ? c->transcript.summary->cost : 0);
+
+    for (struct entry *en = mo_chat_entry_after(c, last_summarised(c)); en;
+         en = mo_chat_entry_after(c, en))
+        n += is_sent(c, en) ? en->cost : 0;
     return n;
 }
 
@@ -365,8 +377,11 @@ static void on_summary_done(void *ctx, const struct mo_llm_reply *r,
     struct chat *c = ctx;
     bool good = r && r->stop == MO_LLM_END && r->ncalls == 0;
 
-    (void)f;
     c->turn.asking = NULL;
+    if (r)
+        mo_turn_budget_used(c, r);
+    else
+        mo_turn_budget_failed(c, f->code);
     if (r)
         mo_turn_usage(c, &r->usage);
     if (c->state == CHAT_ENDING)

@@ -42,12 +42,13 @@ static void put_blocks(struct mo_jw *w, struct mo_span text)
 }
 
 void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
-                      struct mo_span text)
+                      struct mo_span by, struct mo_span text)
 {
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member(&w, "role", mo_span_cstr(role));
     mo_jw_member_opt(&w, "id", id);
+    mo_jw_member_opt(&w, "by", by);
     put_blocks(&w, text);
     mo_jw_end(&w);
 }

@@ -33,9 +33,9 @@ enum mo_entry_role mo_entry_role(struct mo_json entry);
 bool mo_entry_for_model(enum mo_entry_role role);
 
 /* A message of the person; role: "user" or "queued"; id: so that it is never
- * stored twice, or empty. */
+ * stored twice, or empty; by: the person's name, or empty. */
 void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
-                      struct mo_span text);
+                      struct mo_span by, struct mo_span text);
 /* A turn that was stopped. Empty text: a placeholder for the model, marked as
  * such for the page. */
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text);

@@ -15,6 +15,13 @@
 static const char lost[] =
     "\"an event was too large to show; reload the page\"";
 
+/* Questions of servers are not for readers: their addresses sign in whoever
+ * opens them. */
+static bool is_for_owner(const char *name)
+{
+    return mo_span_starts(mo_span_cstr(name), MO_SPAN("elicitation:"));
+}
+
 static void send_to(struct chat *c, struct mo_member *only, const char *name,
                     const struct mo_buf *b)
 {
@@ -29,7 +36,7 @@ static void send_to(struct chat *c, struct mo_member *only, const char *name,
         return;
     }
     mo_list_each_entry_safe (m, &c->members, struct mo_member, node) {
-        if (m->greeted)
+        if (m->greeted && !(m->reads && is_for_owner(name)))
             m->cb->on_event(m->ctx, name, args);
     }
 }
@@ -199,8 +206,12 @@ static void put_call(struct mo_jw *w, struct call *k)
     const struct mo_tool *t = k->tool;
     float sure = 1;
     struct mo_span words = mo_chat_router_words(k, &sure);
-    bool operators =
-        t && mo_chat_call_verdict(k).approver == MO_APPROVER_OPERATOR;
+    struct mo_verdict v = {.action = MO_ACTION_ASK};
+    bool operators;
+
+    if (t)
+        v = mo_chat_call_verdict(k);
+    operators = v.approver == MO_APPROVER_OPERATOR;
 
     mo_jw_member(w, "name", shown_name_of(k));
     put_json(w, "args", mo_buf_view(&k->args));
@@ -214,6 +225,7 @@ static void put_call(struct mo_jw *w, struct call *k)
     mo_jw_member_cstr(w, "digest", k->digest);
     mo_jw_member_u64(w, "expiresAt", k->expires);
     mo_jw_member_cstr(w, "approver", operators ? "operator" : "owner");
+    mo_panel_put(w, &v.panel, &k->said);
     if (k->route.len > 0)
         put_json(w, "route", mo_buf_view(&k->route));
     if (words.n == 0)
@@ -229,6 +241,17 @@ void mo_chat_event_approval(struct call *k)
 
     put_call(w, k);
     event_send(&ev, k->chat, NULL, "tool:approval_required");
+}
+
+void mo_chat_event_approved_by(struct call *k)
+{
+    struct mo_verdict v = mo_chat_call_verdict(k);
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    put_card(w, k);
+    mo_panel_put(w, &v.panel, &k->said);
+    event_send(&ev, k->chat, NULL, "tool:approved_by");
 }
 
 void mo_chat_event_resolved(struct call *k, bool approved)
@@ -392,9 +415,11 @@ static void send_ready(struct chat *c, struct mo_member *m)
     mo_jw_member_cstr(w, "driver", c->info.driver);
     mo_jw_member_cstr(w, "workspace", workspaces[c->info.workspace]);
     mo_jw_member_arr(w, "mounts");
-    for (size_t i = 0; c->info.mounts && c->info.mounts[i]; i++)
+    for (size_t i = 0; !m->reads && c->info.mounts && c->info.mounts[i]; i++)
         mo_jw_cstr(w, c->info.mounts[i]);
     mo_jw_end(w);
+    if (m->reads)
+        mo_jw_member_cstr(w, "shared", m->may_decide ? "approve" : "read");
     event_send(&ev, c, m, "system:ready");
 }
 
@@ -496,7 +521,8 @@ void mo_chat_event_greet(struct mo_member *m)
     m->greeted = true;
     send_ready(c, m);
     send_history(c, m);
-    mo_chat_elicit_send_open(m);
+    if (!m->reads)
+        mo_chat_elicit_send_open(m);
     mo_chat_network_send_open(m);
     send_troubles(c, m);
 }

@@ -32,6 +32,8 @@ void mo_chat_event_queued(struct mo_member *m, unsigned position);
 void mo_chat_event_idle(struct chat *c, unsigned seconds);
 void mo_chat_event_closed(struct chat *c, const char *reason);
 void mo_chat_event_approval(struct call *k);
+/* One of several persons has approved it. */
+void mo_chat_event_approved_by(struct call *k);
 void mo_chat_event_resolved(struct call *k, bool approved);
 /* Sends params, an object from the server, with the id of the call, if it is
  * known ("tool:progress", "tool:log"). */

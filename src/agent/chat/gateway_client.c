@@ -105,7 +105,7 @@ static int open_conn(struct gateway_client *r, const char *id, struct mo_err *e)
         .ctx = r,
     };
     int rc = mo_link_inside(a->loop, a->o.servers.endpoint, mo_span_cstr(id),
-                            &r->link, e);
+                            mo_span_cstr(r->chat->owner), &r->link, e);
 
     if (rc < 0)
         return rc;

@@ -272,6 +272,7 @@ static void read_lists(struct tool_load *g)
         add_trouble(c, "all servers", e.msg);
     g->read = (struct mo_gw_read){.again = c->state == CHAT_OPENING,
                                   .peer = mo_gateway_client_peer(c),
+                                  .person = mo_span_cstr(c->owner),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
                                   .ms = LOAD_MS,
                                   .done = on_lists_read};

@@ -87,6 +87,7 @@ bool mo_chat_network_decide(struct mo_member *m, const struct mo_decision *d,
                             struct ack *ack)
 {
     struct chat *c = m->chat;
+    const struct mo_decider by = mo_chat_decider(m);
     const struct mo_approval_decision x = {
         .id = d->call,
         .reason = d->reason,
@@ -95,7 +96,9 @@ bool mo_chat_network_decide(struct mo_member *m, const struct mo_decision *d,
         .remember = d->remember,
         .who = m->who,
         .caller = m->is_operator ? "" : c->owner,
+        .name = m->name,
         .door = m->door ? m->door : "",
+        .people = m->people,
     };
     struct mo_err e;
     int rc;
@@ -107,7 +110,7 @@ bool mo_chat_network_decide(struct mo_member *m, const struct mo_decision *d,
     else
         rc = mo_approvals_decide(c->agent->o.approvals, &x, &e);
     if (rc < 0) {
-        mo_chat_audit_refusal(m, d, code_of(rc));
+        mo_chat_audit_refusal(c, &by, d, code_of(rc));
         mo_chat_ack(ack, code_of(rc), e.msg);
     } else {
         mo_chat_ack_ok(ack, d->remember == MO_REMEMBER_NO

@@ -103,6 +103,7 @@ static void restore_call(struct call *k, const struct mo_row *row)
     if (mo_chat_router_is_run(k) || mo_stand_in_recall(k, doc.root))
         mo_chat_router_recall(k, doc.root);
     read_outcome(k, doc.root);
+    mo_said_read(&k->said, doc.root);
     if (k->state == MO_CALL_PENDING)
         restore_pending(k, doc.root);
     else

@@ -306,6 +306,7 @@ int mo_chat_call_check_tool(struct call *k, struct mo_span server,
     l->call = k;
     l->read = (struct mo_gw_read){.server = name,
                                   .peer = mo_gateway_client_peer(k->chat),
+                                  .person = mo_span_cstr(k->chat->owner),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
                                   .ms = CHECK_MS,
                                   .done = on_list_read};
@@ -363,11 +364,20 @@ void mo_chat_calls_next(struct chat *c)
     }
 }
 
+void mo_chat_call_start(struct call *k)
+{
+    struct mo_err e;
+    int rc = start_call(k, &e);
+
+    if (rc < 0)
+        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
+    else if (rc == 0)
+        k->chat->writes++;
+}
+
 void mo_chat_call_run(struct call *k)
 {
     struct chat *c = k->chat;
-    struct mo_err e;
-    int rc = 0;
 
     mo_agent_point(c->agent, "running");
     k->state = MO_CALL_RUNNING;
@@ -377,9 +387,5 @@ void mo_chat_call_run(struct call *k)
         return;
     k->started = true;
     mo_chat_log_call(k, MO_INFO, 0, "call runs");
-    rc = start_call(k, &e);
-    if (rc < 0)
-        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
-    else if (rc == 0)
-        c->writes++;
+    mo_chat_call_count(k);
 }

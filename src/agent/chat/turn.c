@@ -36,6 +36,7 @@ void mo_turn_end(struct chat *c)
                     c->turn.cancel ? "turn stopped" : "turn ended");
     mo_chat_calls_drop(c);
     mo_buf_reset(&c->turn.shown);
+    mo_turn_budget_end(c);
     c->turn.id[0] = '\0';
     c->turn.cancel = false;
     c->turn.steps = 0;
@@ -104,8 +105,8 @@ static void write_last_entry(struct chat *c, struct mo_buf *doc)
     }
 }
 
-static void fail_turn(struct chat *c, const char *code, struct mo_span text,
-                      unsigned retry_ms)
+void mo_turn_fail(struct chat *c, const char *code, struct mo_span text,
+                  unsigned retry_ms)
 {
     struct mo_buf *doc = doc_new();
     struct mo_err why;
@@ -173,7 +174,7 @@ static void on_reply_stored(struct chat *c, void *arg, const struct mo_err *why)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
         mo_turn_end(c);
     } else if (mo_chat_append(c, mo_buf_view(&r->doc)) < 0) {
-        fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
+        mo_turn_fail(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else if (r->calls) {
         mo_buf_reset(&c->turn.shown);
         mo_chat_move(c, CHAT_CALLS);
@@ -241,7 +242,7 @@ static void take_reply(struct chat *c, const struct mo_llm_reply *from)
     else
         mo_fail(&e, MO_ENOMEM, "out of memory");
     mo_chat_calls_drop(c);
-    fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
+    mo_turn_fail(c, "failed", mo_span_cstr(e.msg), 0);
 }
 
 void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
@@ -253,7 +254,7 @@ void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
         take_reply(c, r);
     else if (strcmp(f->code, "too_long") != 0 ||
              !mo_context_window_shrink(c, true))
-        fail_turn(c, f->code, mo_span_cstr(f->err.msg), f->retry_after_ms);
+        mo_turn_fail(c, f->code, mo_span_cstr(f->err.msg), f->retry_after_ms);
 }
 
 static void on_model_done(void *ctx, const struct mo_llm_reply *r,
@@ -262,6 +263,10 @@ static void on_model_done(void *ctx, const struct mo_llm_reply *r,
     struct chat *c = ctx;
 
     c->turn.asking = NULL;
+    if (r)
+        mo_turn_budget_used(c, r);
+    else
+        mo_turn_budget_failed(c, f->code);
     if (c->state == CHAT_ENDING)
         mo_chat_settle(c);
     else if (c->state == CHAT_ASKING)
@@ -332,7 +337,7 @@ static void on_summary_stored(struct chat *c, void *arg,
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
         mo_turn_end(c);
     } else if (mo_chat_append(c, mo_buf_view(doc)) < 0) {
-        fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
+        mo_turn_fail(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else {
         mo_chat_event_compacted(c, mo_chat_entry_before(c, NULL));
         if (c->turn.cancel)
@@ -359,7 +364,7 @@ void mo_turn_summary(struct chat *c, struct mo_buf *doc)
             return;
         doc_free(doc);
     }
-    fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
+    mo_turn_fail(c, "failed", mo_span_cstr(e.msg), 0);
 }
 
 void mo_turn_tools(struct chat *c)
@@ -368,10 +373,14 @@ void mo_turn_tools(struct chat *c)
 
     if (c->state != CHAT_ASKING || c->turn.asking)
         return;
-    if (c->turn.cancel)
+    if (c->turn.cancel) {
+        mo_turn_budget_failed(c, "unsent");
         mo_turn_stopped(c);
-    else if (!mo_context_window_shrink(c, false) && mo_turn_request(c, &e) < 0)
-        fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
+    } else if (!mo_context_window_shrink(c, false) &&
+               mo_turn_request(c, &e) < 0) {
+        mo_turn_budget_failed(c, "unsent");
+        mo_turn_fail(c, "failed", mo_span_cstr(e.msg), 0);
+    }
 }
 
 void mo_turn_step(struct chat *c)
@@ -395,10 +404,16 @@ void mo_turn_ask(struct chat *c)
                  "Stopped after %u steps without a final answer; say \"go on\" "
                  "to continue.",
                  c->agent->o.steps);
-        fail_turn(c, "too_many_steps", mo_span_cstr(text), 0);
+        mo_turn_fail(c, "too_many_steps", mo_span_cstr(text), 0);
         return;
     }
     mo_chat_event_thinking(c);
+    if (mo_turn_budget_reserve(c))
+        mo_turn_reserved(c);
+}
+
+void mo_turn_reserved(struct chat *c)
+{
     if (!c->stale || c->info.conn == NULL) {
         mo_turn_tools(c);
         return;

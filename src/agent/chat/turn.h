@@ -35,7 +35,12 @@ int mo_turn_request(struct chat *c, struct mo_err *e);
 void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
                     const struct mo_llm_failure *f);
 void mo_turn_stopped(struct chat *c); /* ends a turn that was stopped */
-void mo_turn_begin(struct chat *c);   /* gives it an id */
+/* Ends a turn with an error, which stays in the conversation as a note. */
+void mo_turn_fail(struct chat *c, const char *code, struct mo_span text,
+                  unsigned retry_ms);
+/* The budget has room: goes on asking. */
+void mo_turn_reserved(struct chat *c);
+void mo_turn_begin(struct chat *c); /* gives it an id */
 void mo_turn_end(struct chat *c);
 
 struct shown { /* the entries of a request */
@@ -61,6 +66,22 @@ int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
  * follows. False: it fits, or nothing older is left. */
 bool mo_context_window_shrink(struct chat *c, bool refused);
 bool mo_context_window_is_over(const struct chat *c);
+
+/* Bytes of a request with the current conversation, tools included. */
+uint64_t mo_context_window_bytes(const struct chat *c);
+
+/* --- turn_budget.c ------------------------------------------------------- */
+
+/* True if anything limits the turns of the person who pays for this chat. */
+bool mo_turn_budget_is_limited(const struct chat *c);
+/* Before a model request. True: go on now. False: mo_turn_reserved() follows,
+ * or the turn was ended. */
+bool mo_turn_budget_reserve(struct chat *c);
+/* After a model request, once: with its reply, or with the code of its
+ * failure. */
+void mo_turn_budget_used(struct chat *c, const struct mo_llm_reply *r);
+void mo_turn_budget_failed(struct chat *c, const char *code);
+void mo_turn_budget_end(struct chat *c); /* the turn is over */
 
 /* --- write_ahead.c: stores messages and results --------------------------
  *

@@ -245,7 +245,7 @@ bool mo_chat_call_may_run(struct call *k)
                           why.n > 0 ? ": " : "", (int)why.n, why.p);
     } else if (k->answered != MO_ANSWERED_NOT && fit_schema(k, &e) < 0) {
         mo_chat_call_skip(k, "%s", e.msg);
-    } else if (!mo_verdict_may_run(&v, k->answered)) {
+    } else if (!mo_verdict_may_run(&v, k->answered, k->panel)) {
         mo_chat_call_ask_again(k);
     } else {
         return true;
@@ -295,25 +295,50 @@ void mo_chat_call_undo_edit(struct call *k)
     mo_chat_calls_digest(k);
 }
 
-void mo_chat_audit_refusal(const struct mo_member *m,
+void mo_chat_audit_refusal(struct chat *c, const struct mo_decider *by,
                            const struct mo_decision *d, const char *code)
 {
-    const struct mo_door door = {m->door, false};
+    const struct mo_door door = {by->door, false};
     const struct mo_audit_row row = {
         .event = "refused",
         .subject = mo_span_cstr(code),
         .call = mo_span_head(d->call, MO_LLM_KEY_MAX),
         .approved = &d->approved,
-        .who = mo_span_cstr(m->who),
+        .who = mo_span_cstr(by->who),
         .door = &door,
     };
 
-    mo_chat_audit(m->chat, &row);
+    mo_chat_audit(c, &row);
 }
 
-static enum mo_answered answered_by(const struct mo_member *m)
+struct mo_decider mo_chat_decider(const struct mo_member *m)
 {
-    return m->is_operator ? MO_ANSWERED_OPERATOR : MO_ANSWERED_OWNER;
+    return (struct mo_decider){
+        .person = {.name = m->name, .role = m->role, .people = m->people},
+        .who = m->who,
+        .door = m->door,
+    };
+}
+
+static enum mo_answered answered_by(const struct mo_decider *by,
+                                    const struct mo_member *m)
+{
+    return m ? m->is_operator ? MO_ANSWERED_OPERATOR : MO_ANSWERED_OWNER
+           : by->person.role >= MO_ROLE_OPERATOR ? MO_ANSWERED_OPERATOR
+                                                 : MO_ANSWERED_NOT;
+}
+
+const char *mo_chat_call_panel_refuses(const struct call *k,
+                                       const struct mo_panel *p,
+                                       const struct mo_identity *who)
+{
+    const struct chat *c = k->chat;
+    const struct mo_span askers[] = {mo_span_cstr(c->turn.asker),
+                                     mo_span_cstr(c->owner)};
+
+    if (!p->need)
+        return NULL;
+    return mo_panel_refuses(p, &k->said, who, askers, *c->owner ? 2 : 1);
 }
 
 /* Checks that the decision is about what was shown. Returns NULL, or the code
@@ -341,18 +366,24 @@ static const char *check_shown(const struct call *k,
 
 /* Checks a yes against the rules as they are now, for the arguments that the
  * call has now. */
-static const char *check_rules(const struct mo_member *m, const struct call *k,
+static const char *check_rules(const struct mo_decider *by,
+                               enum mo_answered answered, const struct call *k,
                                struct mo_err *e)
 {
     struct mo_verdict v = mo_chat_call_verdict(k);
     struct mo_span why = reason_of(&v);
+    const char *other = mo_chat_call_panel_refuses(k, &v.panel, &by->person);
 
     if (v.action == MO_ACTION_DENY) {
         mo_fail(e, MO_EPOLICY, "this call is not allowed here%s%.*s",
                 why.n > 0 ? ": " : "", (int)why.n, why.p);
         return "denied";
     }
-    if (!mo_verdict_may_run(&v, answered_by(m))) {
+    if (other) {
+        mo_fail(e, MO_EPOLICY, "%s", other);
+        return "not_the_approver";
+    }
+    if (!v.panel.need && !mo_verdict_may_run(&v, answered, 0)) {
         mo_fail(e, MO_EPOLICY, "only the operator may approve this call");
         return "operator_only";
     }
@@ -361,58 +392,103 @@ static const char *check_rules(const struct mo_member *m, const struct call *k,
 
 /* Takes the edited arguments and judges the call. Returns NULL, or the code of
  * the refusal with its text; then the call is as it was. */
-static const char *check_decision(const struct mo_member *m, struct call *k,
+static const char *check_decision(const struct mo_decider *by,
+                                  enum mo_answered answered, struct call *k,
                                   const struct mo_decision *d, struct mo_err *e)
 {
     const char *code = check_shown(k, d, e);
 
     if (code || !d->approved || k->tool == NULL)
         return code;
+    if (d->args.n > 0 && mo_chat_call_verdict(k).panel.need > 1) {
+        mo_fail(e, MO_EINVAL,
+                "the arguments cannot be changed where several persons must "
+                "approve");
+        return "bad_request";
+    }
     if (d->args.n > 0 && edit_args(k, d->args, e) < 0)
         return "bad_request";
-    code = check_rules(m, k, e);
+    code = check_rules(by, answered, k, e);
     if (code)
         mo_chat_call_undo_edit(k);
     return code;
 }
 
-void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
-                    mo_ack_fn *done, void *ctx)
+/* Counts a yes for the panel of the rule. True: the call waits for others. */
+static bool waits_for_others(struct call *k, const struct mo_decider *by)
 {
-    struct chat *c = m->chat;
-    struct ack ack = {done, ctx};
+    struct mo_verdict v = mo_chat_call_verdict(k);
+
+    k->panel = mo_panel_digest(&v.panel);
+    if (!k->panel || mo_said_add(&k->said, &v.panel, by->person.name)) {
+        k->answered = k->panel ? MO_ANSWERED_PANEL : k->answered;
+        return false;
+    }
+    mo_chat_call_note(k);
+    return true;
+}
+
+static void take_decision(struct call *k, const struct mo_decider *by,
+                          enum mo_answered answered,
+                          const struct mo_decision *d)
+{
+    mo_buf_set(&k->reason, mo_span_head(d->reason, REASON_MAX));
+    k->by = "person";
+    snprintf(k->who, sizeof(k->who), "%s", by->who);
+    k->door = (struct mo_door){by->door, false};
+    k->answered = d->approved ? answered : MO_ANSWERED_NOT;
+    k->kept = 0;
+}
+
+void mo_chat_call_decide(struct chat *c, const struct mo_decider *by,
+                         struct mo_member *only, const struct mo_decision *d,
+                         struct ack *ack)
+{
+    enum mo_answered answered = answered_by(by, only);
     struct call *k = mo_chat_calls_find(c, d->call);
     const char *code = NULL;
     struct mo_err e;
 
-    if (k == NULL && mo_chat_network_decide(m, d, &ack))
-        return;
     if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
         c->state != CHAT_CALLS) {
-        mo_chat_audit_refusal(m, d, "unknown_call");
-        mo_chat_ack(&ack, "unknown_call", mo_chat_calls_none);
+        code = k && k->writing && k->noting ? "busy" : "unknown_call";
+        mo_chat_audit_refusal(c, by, d, code);
+        mo_chat_ack(ack, code,
+                    *code == 'b' ? "another decision is being stored; try again"
+                                 : mo_chat_calls_none);
         return;
     }
-    code = check_decision(m, k, d, &e);
+    code = check_decision(by, answered, k, d, &e);
     if (code) {
-        mo_chat_audit_refusal(m, d, code);
-        mo_chat_ack(&ack, code, e.msg);
+        mo_chat_audit_refusal(c, by, d, code);
+        mo_chat_ack(ack, code, e.msg);
         return;
     }
-    mo_buf_set(&k->reason, mo_span_head(d->reason, REASON_MAX));
-    k->ack = ack;
-    k->by = "person";
-    memcpy(k->who, m->who, sizeof(k->who));
-    k->door = (struct mo_door){m->door, false};
-    k->answered = d->approved ? answered_by(m) : MO_ANSWERED_NOT;
-    k->kept = 0;
+    k->ack = *ack;
+    take_decision(k, by, answered, d);
+    if (d->approved && waits_for_others(k, by)) {
+        mo_chat_calls_arm(c);
+        return;
+    }
     if (d->remember != MO_REMEMBER_NO)
         k->kept = mo_session_memory_decision(k, d, &e) == 0 ? 1 : -1;
-    if (k->kept < 0)
-        mo_chat_event_message(c, m, e.msg);
+    if (k->kept < 0 && only)
+        mo_chat_event_message(c, only, e.msg);
     if (d->approved)
         mo_chat_call_settle(k, MO_CALL_RUNNING);
     else
         mo_chat_call_reject(k, "person", "The person rejected this call.");
     mo_chat_calls_arm(c);
+}
+
+void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
+                    mo_ack_fn *done, void *ctx)
+{
+    struct mo_decider by = mo_chat_decider(m);
+    struct ack ack = {done, ctx};
+
+    if (!mo_chat_calls_find(m->chat, d->call) &&
+        mo_chat_network_decide(m, d, &ack))
+        return;
+    mo_chat_call_decide(m->chat, &by, m, d, &ack);
 }

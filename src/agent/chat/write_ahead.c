@@ -36,8 +36,9 @@
 
 static bool may_ask_early(const struct chat *c)
 {
-    return c->writes == 1 && !c->turn.cancel && !(c->stale && c->info.conn) &&
-           c->turn.steps < c->agent->o.steps && !mo_context_window_is_over(c) &&
+    return c->writes == 1 && !c->turn.cancel && !mo_turn_budget_is_limited(c) &&
+           !(c->stale && c->info.conn) && c->turn.steps < c->agent->o.steps &&
+           !mo_context_window_is_over(c) &&
            mo_store_health(c->agent->o.store).up;
 }
 
@@ -294,7 +295,8 @@ static int write_message(struct chat *c, struct message *m, struct mo_err *e)
     mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
     struct entry *en = NULL;
 
-    mo_entry_message(&doc, "user", mo_span_cstr(m->id), mo_span(m->text, m->n));
+    mo_entry_message(&doc, "user", mo_span_cstr(m->id), mo_span_cstr(m->by),
+                     mo_span(m->text, m->n));
     en = make_entry(&doc, e);
     return en ? write_entry(c, en, &w, 0, on_message_written, NULL, e)
               : e->code;
@@ -311,6 +313,7 @@ void mo_turn_next(struct chat *c)
         mo_chat_repick(c);
     c->turn.saying = m;
     c->turn.usage = (struct mo_llm_usage){0};
+    memcpy(c->turn.asker, m->by, sizeof(c->turn.asker));
     mo_turn_begin(c);
     mo_chat_move(c, CHAT_SAVING);
     if (write_message(c, m, &e) == 0)
@@ -450,7 +453,7 @@ static void store_message(struct chat *c, struct message *m)
     int rc = 0;
 
     (void)is_again(c, m);
-    mo_entry_message(&doc, "queued", mo_span_cstr(m->id),
+    mo_entry_message(&doc, "queued", mo_span_cstr(m->id), mo_span_cstr(m->by),
                      mo_span(m->text, m->n));
     w.doc = mo_buf_view(&doc);
     rc = mo_buf_err(&doc) ? mo_fail(&e, mo_buf_err(&doc), "a queued message")
@@ -483,6 +486,8 @@ static struct message *read_message(const struct entry *en)
         m = mo_zalloc(sizeof(*m) + text.len);
     if (m) {
         memcpy(m->id, id.p, id.len);
+        (void)mo_json_str_copy(mo_json_get(en->doc, "by"), m->by,
+                               sizeof(m->by));
         m->stored = true;
         m->n = text.len;
         memcpy(m->text, text.p, text.len);

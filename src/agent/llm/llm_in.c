@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
+#include "budget/price.h"
 #include "policy/exact.h"
 
 void mo_llm_in_init(struct mo_llm_in *in, const struct mo_llm_wire *w,
@@ -283,7 +284,7 @@ void mo_llm_count(struct mo_json v, uint64_t *out)
     uint64_t n;
 
     if (mo_json_u64(v, &n) == 0)
-        *out = n;
+        *out = n < MO_USAGE_MAX ? n : MO_USAGE_MAX;
 }
 
 bool mo_llm_usage_raw(struct mo_llm_in *in, struct mo_json usage)

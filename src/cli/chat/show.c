@@ -450,7 +450,8 @@ int mo_chat_cmd_join(struct cli_chat *t, const char *model, struct mo_err *e)
     struct mo_join j = {.session = mo_span_cstr(t->session),
                         .model = mo_span_cstr(model ? model : ""),
                         .who = MO_SPAN("terminal"),
-                        .door = "terminal"};
+                        .door = "terminal",
+                        .person = {.name = "", .role = MO_ROLE_OPERATOR}};
 
     return mo_chat_join(mo_agent_setup_agent(t->agent), &j, &member_cb, t,
                         &t->member, e);

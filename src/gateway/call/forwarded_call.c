@@ -1,6 +1,7 @@
 #include "gateway/call/forwarded_call.h"
 
 #include "gateway/call/call_approval.h"
+#include "gateway/call/call_budget.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/upstream/server_overrides.h"
 #include "mcp/client/mirror.h"
@@ -27,6 +28,7 @@ void mo_forward_free(struct forwarded_call *f)
     MO_BUG_ON(f->call || f->task || f->requesting || f->down);
     mo_forward_drop_questions(f, "the call has ended");
     mo_call_approval_free(f);
+    mo_budget_cancel(&f->budget);
     mo_forward_leave_server(f);
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
@@ -325,6 +327,11 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
     f->requesting = false;
     f->child = c;
     if (!c) {
+        if (why->code == MO_EPOLICY && !f->failover.sent &&
+            !mo_connect_has(f->g, f->down, f->slot)) {
+            mo_forward_restart(f); /* which asks the person to connect */
+            return;
+        }
         if (!mo_failover_retry(f, FAILOVER_NO_CHILD, why))
             mo_forward_fail(f, why->msg, false);
         return;
@@ -340,7 +347,7 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
         mo_forward_fail(f, "the called item is not offered any more", true);
         return;
     }
-    if (!mo_call_approval_again(f, &t))
+    if (!mo_call_budget_again(f, &t) || !mo_call_approval_again(f, &t))
         return;
     if (forward_to_child(f, &t, &e) == 0)
         return;
@@ -352,10 +359,17 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
 
 static void request_child(struct forwarded_call *f)
 {
+    const char *who = f->who;
+    char key[MO_GW_WHO_MAX];
+
+    if (mo_upstream_server(f->slot->up)->per_person) {
+        mo_rewrite_person(f->down->person, key);
+        who = key;
+    }
     f->requesting = true;
     f->child_request =
         (struct mo_child_request){.ready = on_child_ready, .counts = true};
-    mo_upstream_request_child(f->slot->up, mo_span_cstr(f->who),
+    mo_upstream_request_child(f->slot->up, mo_span_cstr(who),
                               mo_rewrite_caps(f->g, f->down),
                               &f->child_request);
 }
@@ -369,7 +383,7 @@ void mo_forward_go(struct forwarded_call *f)
                         false);
 }
 
-static void resend_call(struct forwarded_call *f)
+void mo_forward_resend(struct forwarded_call *f)
 {
     struct call_target t;
     struct mo_err e;
@@ -389,7 +403,7 @@ void mo_forward_tools_listed(struct gw_child *k)
     mo_list_each_entry_safe (f, &k->slot->calls, struct forwarded_call,
                              slot_node) {
         if (f->awaits_tools && f->child == k->child)
-            resend_call(f);
+            mo_forward_resend(f);
     }
 }
 
@@ -404,10 +418,14 @@ void mo_forward_move(struct forwarded_call *f, struct server_slot *to)
 void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
                       const struct call_target *t)
 {
-    struct forwarded_call *f = forwarded_call_new(g, c, t->slot);
+    struct forwarded_call *f;
 
+    if (mo_upstream_server(t->slot->up)->per_person &&
+        !mo_connect_ready(g, c, t->slot))
+        return;
+    f = forwarded_call_new(g, c, t->slot);
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else if (mo_call_approval_begin(f, t))
+    else if (mo_call_budget_begin(f, t) && mo_call_approval_begin(f, t))
         request_child(f);
 }

@@ -32,6 +32,7 @@
 #define MO_GATEWAY_CALL_FORWARDED_CALL_H
 
 #include "base/rand.h"
+#include "budget/budget.h"
 #include "gateway/call/rewrite.h"
 #include "mcp/client/task.h"
 
@@ -123,6 +124,8 @@ struct forwarded_call {
     struct kept_task *kept_task;  /* HAS_TASK; else NULL */
     struct call_approval *judged; /* its case (call_approval.h), or NULL */
     struct mo_buf edited;         /* arguments changed by a person, or empty */
+    struct mo_budget_ask budget;  /* under way: call_budget.c */
+    const struct server_slot *counted; /* server that the call counts for */
 };
 
 /* Forwards a request whose target is known. */
@@ -193,6 +196,21 @@ void mo_elicitation_done(struct gw_child *k, struct mo_json params);
 void mo_elicitation_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
                            uint64_t peer);
 
+/* --- connect_ask.c: servers with credentials of their users -------------- */
+
+/* True if the caller of c may use the server now. */
+bool mo_connect_has(struct mo_gateway *g, const struct mo_ep_call *c,
+                    const struct server_slot *s);
+/* The same; else the person is asked to connect, or told where to. False: c is
+ * answered, or handled again later. */
+bool mo_connect_ready(struct mo_gateway *g, struct mo_ep_call *c,
+                      const struct server_slot *s);
+/* Somebody has connected: calls that waited go on. */
+void mo_connect_check(struct mo_gateway *g);
+/* Ends the waiting calls of a view, or all (v NULL). */
+void mo_connect_end(struct mo_gateway *g, const struct mo_gw_view *v,
+                    const char *why);
+
 /* --- forwarded_call_task.c ----------------------------------------------- */
 
 /* Gives a modern client with tasks a task of its own for a legacy server's
@@ -217,6 +235,8 @@ void mo_forward_attach(struct forwarded_call *f, struct mo_ep_call *c);
 /* The server was replaced, or the view changed, and nothing was sent: handles
  * the request again as if it had just arrived. f is freed. */
 void mo_forward_restart(struct forwarded_call *f);
+/* Sends it to its child, which is ready. */
+void mo_forward_resend(struct forwarded_call *f);
 /* Sends an approved call (call_approval.c). */
 void mo_forward_go(struct forwarded_call *f);
 /* Releases its child and leaves its slot. */
@@ -234,6 +254,9 @@ void mo_forward_done(void *ctx, const struct mo_reply *r);
 void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent);
 /* Ends it without running it; the model gets text as a tool error. */
 void mo_forward_refuse(struct forwarded_call *f, struct mo_span text);
+/* Ends it without running it, because a limit is reached. */
+void mo_forward_over_budget(struct forwarded_call *f,
+                            const struct mo_budget_no *no);
 /* Replaces the outcome by b, or frees b if it is not used. */
 void mo_forward_set_outcome(struct forwarded_call *f, struct mo_buf *b,
                             bool use);

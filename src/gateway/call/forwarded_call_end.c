@@ -13,7 +13,8 @@
 #include "mcp/edit.h"
 #include "secrets/redact.h"
 
-#define META_ROUTE "mcp-orchestrator/route"
+#define META_ROUTE  "mcp-orchestrator/route"
+#define META_BUDGET "mcp-orchestrator/budget"
 
 static const struct mo_span nothing = {NULL, 0};
 
@@ -150,6 +151,39 @@ void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
     mo_jw_member_bool(&w, "isError", true);
     mo_jw_end(&w);
     f->is_error = false;
+    end_call(f);
+}
+
+/* {"limit":"callsPerMinute","retryAfterMs":1200} */
+static void put_limit(struct mo_jw *w, const struct mo_budget_no *no)
+{
+    mo_jw_member_cstr(w, "limit", mo_budget_kind_name(no->kind));
+    if (no->wait_ms)
+        mo_jw_member_u64(w, "retryAfterMs", no->wait_ms);
+}
+
+void mo_forward_over_budget(struct forwarded_call *f,
+                            const struct mo_budget_no *no)
+{
+    struct mo_jw w;
+
+    mo_buf_reset(&f->outcome);
+    w = mo_jw_object(&f->outcome);
+    f->is_error = !mo_span_is(f->down->method, "tools/call");
+    if (f->is_error) {
+        mo_jw_member_i64(&w, "code", MO_RPC_INTERNAL);
+        mo_jw_member_cstr(&w, "message", no->text);
+        mo_jw_member_obj(&w, "data");
+        mo_jw_member_cstr(&w, "outcome", "not sent");
+    } else {
+        mo_rewrite_put_text(&w, mo_span_cstr(no->text));
+        mo_jw_member_bool(&w, "isError", true);
+        mo_jw_member_obj(&w, "_meta");
+        mo_jw_member_obj(&w, META_BUDGET);
+    }
+    put_limit(&w, no);
+    mo_jw_end_all(&w);
+    mo_call_approval_done(f, MO_GW_DENIED, 0);
     end_call(f);
 }
 

@@ -11,11 +11,17 @@ static bool is_same_client(const struct forwarded_call *a,
     return a == b || (a->peer && a->peer == b->peer);
 }
 
+/* A person may have several clients. */
+static bool is_of_person(const struct server_slot *s)
+{
+    return mo_upstream_server(s->up)->per_person;
+}
+
 struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
                                              const struct mo_child *c,
                                              uint64_t number, bool *sure)
 {
-    bool shared = !mo_child_who(c).n, only = true;
+    bool shared = !mo_child_who(c).n || is_of_person(s), only = true;
     struct forwarded_call *newest = NULL;
 
     sure = sure ? sure : &only;
@@ -116,15 +122,19 @@ struct elicitation {
     uint64_t peer;
 };
 
-/* The key is the server's name, NUL, the elicitation's id. */
-static int put_key(const struct server_slot *s, struct mo_json id,
-                   struct mo_buf *b)
+/* The key is the server's name, NUL, the person whose server it is, NUL, the
+ * elicitation's id. */
+static int put_key(const struct server_slot *s, const struct mo_child *c,
+                   struct mo_json id, struct mo_buf *b)
 {
     const char *name = mo_upstream_server(s->up)->name;
 
     if (!mo_json_is(id, MO_JSON_STRING))
         return MO_EINVAL;
     (void)mo_buf_put(b, name, strlen(name) + 1);
+    if (is_of_person(s))
+        (void)mo_buf_span(b, mo_child_who(c));
+    (void)mo_buf_putc(b, '\0');
     return mo_json_str_buf(id, b);
 }
 
@@ -134,12 +144,13 @@ void mo_elicitation_begin(const struct forwarded_call *f, struct mo_json params)
     struct elicitation *v, *old = NULL;
     mo_autobuf struct mo_buf key = {.max = KEY_LEN_MAX};
 
-    if (!id.p || !f->peer || !f->slot || mo_mcp_is_modern(f->down->version))
+    if (!id.p || !f->peer || !f->slot || !f->child ||
+        mo_mcp_is_modern(f->down->version))
         return;
     v = mo_new(struct elicitation);
     if (v)
         *v = (struct elicitation){f->ep, f->peer};
-    if (v && (put_key(f->slot, id, &key) < 0 ||
+    if (v && (put_key(f->slot, f->child, id, &key) < 0 ||
               mo_map_put(&f->g->elicitations, mo_buf_view(&key), v,
                          (void **)&old) < 0))
         old = v;
@@ -152,7 +163,8 @@ void mo_elicitation_done(struct gw_child *k, struct mo_json params)
     struct elicitation *v = NULL;
     mo_autobuf struct mo_buf key = {.max = KEY_LEN_MAX};
 
-    if (put_key(k->slot, mo_json_get(params, "elicitationId"), &key) == 0)
+    if (put_key(k->slot, k->child, mo_json_get(params, "elicitationId"),
+                &key) == 0)
         v = mo_map_del(&g->elicitations, mo_buf_view(&key));
     if (v)
         mo_endpoint_tell(v->ep, v->peer, "notifications/elicitation/complete",

@@ -62,6 +62,16 @@ void mo_rewrite_client(const struct mo_ep_call *c, char out[MO_GW_WHO_MAX])
                        (int)c->caller.n, c->caller.p);
 }
 
+void mo_rewrite_person(struct mo_span person, char out[MO_GW_WHO_MAX])
+{
+    _Static_assert(MO_EP_PERSON_MAX + sizeof(MO_UPSTREAM_PERSON) <=
+                       MO_GW_WHO_MAX,
+                   "a name is never cut");
+    MO_BUG_ON(person.n >= MO_EP_PERSON_MAX);
+    (void)snprintf(out, MO_GW_WHO_MAX, MO_UPSTREAM_PERSON "%.*s", (int)person.n,
+                   person.n ? person.p : "");
+}
+
 void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
 {
     mo_jw_member_arr(w, "content");

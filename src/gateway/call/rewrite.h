@@ -71,6 +71,8 @@ int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
 void mo_rewrite_who(uint64_t peer, struct mo_span caller,
                     char out[MO_GW_WHO_MAX]);
 void mo_rewrite_client(const struct mo_ep_call *c, char out[MO_GW_WHO_MAX]);
+/* Writes the key of a person's own child. */
+void mo_rewrite_person(struct mo_span person, char out[MO_GW_WHO_MAX]);
 /* The capabilities for a child of this client alone. Empty: they may differ
  * from request to request (modern clients that are not the only one). */
 struct mo_span mo_rewrite_caps(const struct mo_gateway *g,

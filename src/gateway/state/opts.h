@@ -11,6 +11,8 @@
  * from inside (gateway/inside.h). */
 #define MO_GW_OURS    "router/"
 
+struct mo_budget; /* budget/budget.h */
+
 struct mo_gateway_opts {
     struct mo_upstream_opts up; /* the loop, and how servers are reached */
     enum mo_gw_prefix prefix;
@@ -27,6 +29,7 @@ struct mo_gateway_opts {
                          * asking a modern client; 0: GW_GATHER_MS */
     uint64_t list_ms;   /* a list request waits for a server that was never
                          * read; 0: GW_LIST_FIRST_MS */
+    struct mo_budget *budget;       /* limits of calls; borrowed, or NULL */
     struct mo_approval_hooks judge; /* approves calls; has its own context */
 };
 

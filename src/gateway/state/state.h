@@ -28,13 +28,16 @@
 /* A list request waits so long for a server whose lists are not known, counted
  * from the first request: while it is being installed; while it starts; if it
  * did not answer in time before, in an earlier run too. */
-#define GW_LIST_INSTALL_MS  25000
-#define GW_LIST_FIRST_MS    10000
-#define GW_LIST_AGAIN_MS    2000
-#define GW_PROGRESS_MS      1000  /* between two reports of such a wait */
-#define GW_FIND_MS          60000 /* a call of an unknown name waits for them */
-#define GW_AWAY_MS          ((uint64_t)900 * 1000) /* default of opts.away_ms */
-#define GW_GATHER_MS        100   /* default of opts.gather_ms */
+#define GW_LIST_INSTALL_MS 25000
+#define GW_LIST_FIRST_MS   10000
+#define GW_LIST_AGAIN_MS   2000
+#define GW_PROGRESS_MS     1000  /* between two reports of such a wait */
+#define GW_FIND_MS         60000 /* a call of an unknown name waits for them */
+#define GW_AWAY_MS         ((uint64_t)900 * 1000) /* default of opts.away_ms */
+#define GW_GATHER_MS       100 /* default of opts.gather_ms */
+#define GW_PERSON_LIST_MS                                                      \
+    ((uint64_t)300 * 1000)        /* lists of a server with users'             \
+                                   * credentials stay so long */
 #define GW_DRAIN_MS         30000 /* for the calls of a removed server */
 #define GW_AWAY_MAX         1024  /* calls that wait for their client */
 #define GW_WATCHED_MAX      65536 /* resources with a subscription */
@@ -85,6 +88,7 @@ struct server_slot {     /* a configured server */
     struct mo_child_request start; /* for reading its lists */
     bool starting;
     uint64_t asked_ms; /* a client first asked for its lists; 0: none did */
+    uint64_t read_ms;  /* its lists were read last; 0: never */
     struct mo_child_request hold; /* for subscriptions */
     struct mo_child *held;
     bool holding;
@@ -136,6 +140,10 @@ struct mo_gateway {
     struct server_slot **v;
     size_t n;
     struct mo_upstream_pool pool;
+    struct mo_upstream_pool
+        person_pool; /* of servers with users' credentials */
+    struct mo_list
+        connects; /* call/connect_ask.c: calls of persons who sign in */
     struct mo_list leaving; /* removed slots */
     struct mo_list eps;
     struct mo_gw_view whole;

@@ -88,7 +88,7 @@ static void note_fault(struct mo_child *c, const struct mo_err *why)
     c->fault_turn = turn;
     if (!again)
         note_outcome(u, false);
-    if (why)
+    if (why && !u->server.per_person)
         u->why = *why;
     else if (!again)
         (void)mo_fail(&u->why, MO_EUNAVAIL, "a call failed");
@@ -179,11 +179,37 @@ void mo_child_lost(struct mo_child *c)
     mo_upstream_child_close(c, MO_ECLOSED, "connection lost");
 }
 
+/* Texts that a server wrote to one person are not told to the others. */
+static void hide_reason(struct mo_upstream *u, const struct mo_err *why)
+{
+    (void)mo_fail(&u->failed, why->code, "%s",
+                  why->code == MO_ETIMEOUT   ? "it does not answer in time"
+                  : why->code == MO_EPROTO   ? "its answer makes no sense"
+                  : why->code == MO_EUNAVAIL ? "it cannot be reached"
+                                             : "no connection; see the log");
+    u->why = u->failed;
+}
+
+/* The person must sign in, or their credentials cannot be read: nobody else has
+ * to wait for that. */
+static bool fail_sign_in(struct mo_child *c, const struct mo_err *why)
+{
+    if (!c->up->server.per_person ||
+        (why->code != MO_EPOLICY && !c->not_dialed))
+        return false;
+    log_child(c, MO_INFO, mo_now_ns() - c->began_ns, why,
+              "the person must sign in");
+    mo_upstream_child_end(c, REFUSED_SIGN_IN);
+    return true;
+}
+
 static void fail_start(struct mo_child *c, const struct mo_err *why)
 {
     struct mo_upstream *u = c->up;
     uint64_t now = mo_upstream_now();
 
+    if (fail_sign_in(c, why))
+        return;
     u->why = u->failed = *why;
     u->fails++;
     u->sign_in = why->code == MO_EPOLICY && !c->not_dialed;
@@ -197,6 +223,8 @@ static void fail_start(struct mo_child *c, const struct mo_err *why)
         note_outcome(u, false);
     log_child(c, MO_WARN, mo_now_ns() - c->began_ns, why,
               "could not be started");
+    if (u->server.per_person)
+        hide_reason(u, why);
     mo_upstream_child_end(c, REFUSED_START);
 }
 
@@ -207,6 +235,8 @@ static void note_lost(struct mo_child *c, const struct mo_err *why)
 
     u->fails++;
     u->why = *why;
+    if (u->server.per_person)
+        (void)mo_fail(&u->why, why->code, "connection lost");
     if (c->calls || young)
         note_fault(c, why);
     else
@@ -242,6 +272,23 @@ static void on_conn_tap(void *ctx, bool to_server, struct mo_span text)
 
 static int connect_child(struct mo_child *c, struct mo_err *e);
 
+/* The session, or the person's name. */
+static struct mo_span dialed_for(const struct mo_child *c)
+{
+    return mo_span_skip(mo_child_who(c), c->up->server.per_person
+                                             ? sizeof(MO_UPSTREAM_PERSON) - 1
+                                             : 0);
+}
+
+static void release_links(struct mo_child *c)
+{
+    const struct mo_upstream_opts *o = &c->up->opts;
+
+    for (; c->dials; c->dials--)
+        if (o->done)
+            o->done(o->ctx, c->up->server.name, dialed_for(c));
+}
+
 static void on_conn_close(void *ctx, const struct mo_err *given)
 {
     struct mo_child *c = ctx;
@@ -254,6 +301,7 @@ static void on_conn_close(void *ctx, const struct mo_err *given)
     else
         (void)mo_fail(&why, MO_ECLOSED, "the connection ended");
     c->conn = NULL;
+    release_links(c);
     if (was == CH_STARTING && try_without_verdict(c, &why) &&
         connect_child(c, &why) == 0)
         return;
@@ -359,9 +407,10 @@ static int on_conn_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 {
     struct mo_child *c = ctx;
     const struct mo_upstream_opts *o = &c->up->opts;
-    int rc = o->dial(o->ctx, c->up->server.name, mo_child_who(c), conn, e);
+    int rc = o->dial(o->ctx, c->up->server.name, dialed_for(c), conn, e);
 
     c->not_dialed = rc < 0;
+    c->dials += rc == 0;
     return rc;
 }
 

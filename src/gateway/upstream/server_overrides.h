@@ -28,6 +28,7 @@ struct mo_gw_server {
     char digest[65];     /* of its settings; a reload restarts a server
                           * whose digest has changed */
     bool per_session;    /* one child per client session; else shared */
+    bool per_person;     /* one child per person, with their credentials */
     unsigned instances;  /* shared: most children at once; 0: 1 */
     uint64_t start_ms;   /* 0: MO_CONN_OPEN_MS */
     uint64_t install_ms; /* 0: MO_CONN_INSTALL_MS */

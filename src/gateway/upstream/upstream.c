@@ -64,6 +64,12 @@ static void explain_refusal(const struct mo_upstream *u, enum refusal refusal,
         round_up_seconds(mo_breaker_wait(&u->breaker, mo_upstream_now()));
 
     switch (refusal) {
+    case REFUSED_SIGN_IN:
+        (void)mo_fail(e, MO_EPOLICY,
+                      "%s: it does not accept your credentials; connect to it "
+                      "again",
+                      name);
+        break;
     case NOT_REFUSED:
     case REFUSED_START:
         *e = u->failed;
@@ -117,8 +123,16 @@ void mo_upstream_pool_init(struct mo_upstream_pool *p, unsigned max)
 
 static unsigned child_limit(const struct mo_upstream *u)
 {
+    if (u->server.per_person)
+        return MO_UPSTREAM_PERSONS_MAX;
     return u->server.per_session ? MO_UPSTREAM_CHILDREN_MAX
                                  : u->server.instances;
+}
+
+/* Each session or person has a child of its own. */
+static bool has_own_children(const struct mo_upstream *u)
+{
+    return u->server.per_session || u->server.per_person;
 }
 
 static unsigned count_running(const struct mo_upstream *u)
@@ -130,7 +144,7 @@ static unsigned count_running(const struct mo_upstream *u)
  * child at a time. */
 static bool has_closing_twin(const struct mo_child *c)
 {
-    if (!c->up->server.per_session || c->up->count[CH_CLOSING] == 0)
+    if (!has_own_children(c->up) || c->up->count[CH_CLOSING] == 0)
         return false;
     mo_list_each_entry (t, &c->up->children, struct mo_child, node) {
         if (t->state == CH_CLOSING &&
@@ -329,7 +343,7 @@ void mo_upstream_request_child(struct mo_upstream *u, struct mo_span who,
     w->trial = u->breaker.state == MO_BREAKER_HALF;
     if (u->pool->single && !u->caps && caps.n)
         u->caps = mo_upstream_own_caps(caps);
-    if (u->server.per_session)
+    if (has_own_children(u))
         request_own_child(u, who, caps, w);
     else
         request_shared_child(u, w);
@@ -370,7 +384,7 @@ static void grant_another(struct mo_upstream *u, struct mo_child_request *w)
         mo_fair_queue_call_ended(u);
     if (u->closing)
         mo_upstream_refuse(w, REFUSED_CLOSED);
-    else if (u->server.per_session)
+    else if (has_own_children(u))
         request_own_child(u, mo_child_who(c), mo_span_cstr(c->caps), w);
     else
         request_shared_child(u, w);
@@ -592,6 +606,14 @@ void mo_upstream_retry_now(struct mo_upstream *u)
     mo_breaker_reset(&u->breaker);
     u->sign_in = false;
     mo_upstream_schedule(u);
+}
+
+void mo_upstream_close_child_of(struct mo_upstream *u, struct mo_span who)
+{
+    mo_list_each_entry_safe (c, &u->children, struct mo_child, node) {
+        if (c->state < CH_CLOSING && mo_span_eq(mo_child_who(c), who))
+            mo_upstream_child_close(c, MO_ECANCELED, "disconnected");
+    }
 }
 
 void mo_upstream_session_gone(struct mo_upstream *u, struct mo_span who)

@@ -10,6 +10,10 @@
  * the session's name. Callers wait with a struct mo_child_request; one start
  * serves all who wait.
  *
+ * A per-person server has one child for each person, keyed MO_UPSTREAM_PERSON
+ * and the person's name. A start that fails because the person must sign in
+ * delays nobody else, and errors of one person's child are not told to others.
+ *
  * A shared server may limit its concurrent calls (max_calls). Beyond the limit
  * requests that count wait, and the caller who was served least recently is
  * next, so that a busy caller cannot starve the others (fair_queue.c). They
@@ -47,14 +51,19 @@
 #include "gateway/upstream/breaker.h"
 #include "gateway/upstream/server_overrides.h"
 
-#define MO_UPSTREAM_CHILDREN_MAX 128  /* of one server */
-#define MO_UPSTREAM_POOL_MAX     256  /* of a pool, by default */
-#define MO_UPSTREAM_QUEUE_MAX    4096 /* requests waiting for max_calls */
+#define MO_UPSTREAM_CHILDREN_MAX 128 /* of one server */
+#define MO_UPSTREAM_POOL_MAX     256 /* of a pool, by default */
+#define MO_UPSTREAM_PERSONS_MAX                                                \
+    1024                            /* of one server with users' credentials,  \
+                                     * and of all such servers */
+#define MO_UPSTREAM_QUEUE_MAX  4096 /* requests waiting for max_calls */
 /* Pause between two starts while a person has to sign in. */
-#define MO_UPSTREAM_SIGN_IN_MS   5000
+#define MO_UPSTREAM_SIGN_IN_MS 5000
 /* A child that is lost this early counts as a fault even without calls. */
-#define MO_UPSTREAM_YOUNG_MS     10000
-#define MO_CHILD_PING_MS         3000
+#define MO_UPSTREAM_YOUNG_MS   10000
+#define MO_CHILD_PING_MS       3000
+
+#define MO_UPSTREAM_PERSON "p:" /* before a person's name in a child's key */
 
 struct mo_upstream;
 struct mo_child;
@@ -90,9 +99,16 @@ void mo_upstream_pool_init(struct mo_upstream_pool *p, unsigned max);
 struct mo_upstream_opts { /* each callback but dial may be NULL */
     struct mo_loop *loop;
     /* Makes a link to the server and passes it to mo_conn_dialed(). who: the
-     * session that the child belongs to; empty: shared. */
+     * session that the child belongs to, or the person's name; empty: shared,
+     * or the operator. */
     int (*dial)(void *ctx, const char *server, struct mo_span who,
                 struct mo_conn *c, struct mo_err *e);
+    /* The connection of such a link is gone. */
+    void (*done)(void *ctx, const char *server, struct mo_span who);
+    /* True if the person has credentials for the per-person server. Else the
+     * address at which to connect is appended, if there is one. */
+    bool (*connected)(void *ctx, const char *server, struct mo_span person,
+                      struct mo_buf *address);
     /* The known era of a server, and a newly learnt one. */
     struct mo_conn_verdict (*verdict)(void *ctx, const char *server);
     void (*learnt)(void *ctx, const char *server, struct mo_conn_verdict v);
@@ -192,6 +208,8 @@ void mo_upstream_reconfigure(struct mo_upstream *u,
                              const struct mo_gw_server *s);
 /* Ends every pause: a person asks for it, or has signed in. */
 void mo_upstream_retry_now(struct mo_upstream *u);
+/* Closes the child of that key now; its calls fail. */
+void mo_upstream_close_child_of(struct mo_upstream *u, struct mo_span who);
 /* The session ended: its child is closed as soon as it is unused. */
 void mo_upstream_session_gone(struct mo_upstream *u, struct mo_span who);
 

@@ -32,6 +32,7 @@ enum child_state {
 enum refusal {
     NOT_REFUSED,
     REFUSED_START,   /* the awaited start failed */
+    REFUSED_SIGN_IN, /* likewise: the person must sign in */
     REFUSED_BACKOFF, /* pause after a failed start */
     REFUSED_BREAKER, /* breaker open */
     REFUSED_ROOM,
@@ -53,6 +54,7 @@ struct mo_child {
     bool trial;      /* runs the breaker's trial */
     bool retried;    /* retried without the known era */
     bool not_dialed; /* the last dial failed immediately */
+    unsigned dials;  /* links that were made for its conn */
     struct mo_conn_verdict known;
     uint64_t number;             /* counts starts of this server */
     uint64_t opened_ms, idle_ms; /* when it opened; became idle */

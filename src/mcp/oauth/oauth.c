@@ -31,6 +31,8 @@ struct mo_oauth {
     int claim;       /* descriptor of the claim while we refresh, or -1 */
     struct mo_timer turn;
     bool barred; /* mute, and a sign-in is needed */
+    bool used;   /* a request was sent with the token */
+    bool begin;  /* a sign-in follows the end of this flow */
     bool local;  /* the server was seen at a private address */
     struct mo_back *back;
     unsigned backs; /* listeners that are still closing */
@@ -102,6 +104,7 @@ static int use_token(struct mo_oauth *o, const struct mo_token *k)
     mo_buf_reset(&o->header);
     mo_timer_stop(o->o.loop, &o->timer);
     o->serial++;
+    o->used = false;
     if (!k || !k->access)
         return 0;
     mo_buf_puts(&o->header, BEARER);
@@ -122,6 +125,7 @@ static struct mo_span get_header(struct mo_auth *a, uint64_t *serial)
     struct mo_oauth *o = mo_container_of(a, struct mo_oauth, auth);
 
     *serial = o->serial;
+    o->used = true;
     return mo_buf_view(&o->header);
 }
 
@@ -209,18 +213,14 @@ static int fail_sign_in_needed(struct mo_err *e)
     return mo_fail(e, MO_EPOLICY, "the server needs a sign-in by a person");
 }
 
-static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
+static int begin_sign_in(struct mo_oauth *o, struct mo_err *e)
 {
     struct mo_oauth_challenge c;
     struct mo_flow_opts fo;
     mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
     int rc = 0;
 
-    if (o->o.mute) {
-        o->barred = true;
-        return fail_sign_in_needed(e);
-    }
-    if (!o->o.redirect && !o->back)
+    if (!o->o.redirect && !o->back && !o->o.machine.grant)
         rc = open_back(o, e);
     if (rc < 0)
         return rc;
@@ -231,6 +231,14 @@ static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
         close_back(o);
     o->refreshing = false;
     return rc;
+}
+
+static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
+{
+    if (!o->o.mute || o->o.machine.grant)
+        return begin_sign_in(o, e);
+    o->barred = true;
+    return fail_sign_in_needed(e);
 }
 
 static int start_refresh(struct mo_oauth *o, struct mo_err *e)
@@ -287,6 +295,8 @@ static void on_timer(struct mo_timer *t)
         mo_timer_start(o->o.loop, &o->timer, LATER_MAX_MS);
         return;
     }
+    if (o->o.lazy && !o->used)
+        return; /* a refusal will lead to the refresh */
     if (!use_newer_token(o) && start_refresh(o, &e) < 0)
         mo_log_err(mo_loop_log(o->o.loop), MO_DEBUG, ROOM, &e, "no refresh");
 }
@@ -315,15 +325,16 @@ static void on_url(void *ctx, const char *url)
 static void on_client(void *ctx, const struct mo_token *k)
 {
     struct mo_oauth *o = ctx;
+    struct mo_tokens *to = o->o.clients ? o->o.clients : o->o.tokens;
     const struct mo_token *old =
-        k ? mo_tokens_get(o->o.tokens, k->issuer, k->server) : NULL;
+        k ? mo_tokens_get(to, k->issuer, k->server) : NULL;
     struct mo_err e;
     int rc = 0;
 
     if (!k)
-        rc = mo_tokens_drop(o->o.tokens, NULL, o->o.server, &e);
+        rc = mo_tokens_drop(to, NULL, o->o.server, &e);
     else if (!old || (!old->access && !old->refresh))
-        rc = mo_tokens_put(o->o.tokens, k, &e);
+        rc = mo_tokens_put(to, k, &e);
     if (rc < 0)
         mo_log_err(mo_loop_log(o->o.loop), MO_WARN, ROOM, &e,
                    "registration is not saved");
@@ -334,7 +345,7 @@ static int keep_token(struct mo_oauth *o, const struct mo_token *k,
 {
     int rc;
 
-    if (o->refreshing)
+    if (o->refreshing || o->o.machine.grant)
         o->refreshed = mo_now_ns();
     o->barred = false;
     mo_buf_set(&o->asked, mo_span_cstr(asked));
@@ -367,6 +378,12 @@ static void on_done(void *ctx, const struct mo_token *k, const char *asked,
     if (refused && use_newer_token(o)) { /* another process was faster */
         refused = false;
         why = NULL;
+    }
+    if (o->begin && !o->closing) {
+        o->begin = false;
+        if (begin_sign_in(o, &e) == 0)
+            return;
+        why = &e;
     }
     if (refused && !o->closing && !mo_list_empty(&o->waiters)) {
         if (start_sign_in(o, &e) == 0)
@@ -418,6 +435,16 @@ static bool may_refresh(const struct mo_oauth *o)
            mo_now_ns() - o->refreshed > MO_OAUTH_AGAIN_MS * MO_MS;
 }
 
+/* No person is there who would stop asking. */
+static bool is_refused_at_once(const struct mo_oauth *o)
+{
+    const struct mo_token *k = current_token(o);
+
+    return o->o.machine.grant && o->refreshed &&
+           mo_now_ns() - o->refreshed < MO_OAUTH_AGAIN_MS * MO_MS &&
+           !(k && k->expires_ms && k->expires_ms <= mo_wall_ms());
+}
+
 static int start_flow(struct mo_oauth *o, int status, struct mo_span challenge,
                       struct mo_err *e)
 {
@@ -429,6 +456,8 @@ static int start_flow(struct mo_oauth *o, int status, struct mo_span challenge,
         return mo_fail(e, mo_buf_err(&o->told), "challenge");
     if (status == 401 && may_refresh(o))
         return start_refresh(o, e);
+    if (status == 401 && is_refused_at_once(o))
+        return mo_fail(e, MO_EPOLICY, "the server refuses a new token");
     return start_sign_in(o, e);
 }
 
@@ -466,9 +495,21 @@ static const struct mo_auth_ops auth_ops = {
 static int copy_texts(struct mo_oauth *o)
 {
     const char **texts[] = {
-        &o->o.server,        &o->o.client_name, &o->o.client_id,
-        &o->o.client_secret, &o->o.client_url,  &o->o.scope,
-        &o->o.redirect,      &o->o.back,        &o->o.issuer,
+        &o->o.server,
+        &o->o.client_name,
+        &o->o.client_id,
+        &o->o.client_secret,
+        &o->o.client_url,
+        &o->o.scope,
+        &o->o.redirect,
+        &o->o.back,
+        &o->o.issuer,
+        &o->o.machine.private_key,
+        &o->o.machine.assertion,
+        &o->o.machine.assertion_file,
+        &o->o.machine.idp_token,
+        &o->o.machine.idp_client,
+        &o->o.machine.idp_secret,
     };
 
     int rc = 0;
@@ -549,6 +590,32 @@ enum mo_oauth_state mo_oauth_state(const struct mo_oauth *o)
 const char *mo_oauth_url(const struct mo_oauth *o)
 {
     return o->url.len ? o->url.p : NULL;
+}
+
+int mo_oauth_sign_in(struct mo_oauth *o, struct mo_err *e)
+{
+    if (o->closing || o->queued || (o->flow && o->refreshing))
+        return mo_fail(e, MO_EBUSY, "a token is being refreshed; try again");
+    if (!o->flow)
+        return begin_sign_in(o, e);
+    o->begin = true;
+    mo_buf_reset(&o->url);
+    mo_flow_cancel(o->flow);
+    return 0;
+}
+
+void mo_oauth_sync(struct mo_oauth *o)
+{
+    const struct mo_token *k;
+
+    if (o->flow || o->queued || o->closing)
+        return;
+    mo_tokens_sync(o->o.tokens);
+    k = current_token(o);
+    if (!k || !k->access)
+        (void)use_token(o, NULL);
+    else if (has_newer_token(o))
+        (void)use_token(o, k);
 }
 
 int mo_oauth_redirected(struct mo_oauth *o, struct mo_span url,

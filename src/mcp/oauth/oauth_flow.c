@@ -3,46 +3,26 @@
  * Invariants
  *  1. f->end is deferred at most once, when no request is running; it frees
  *     f.
- *  2. Only set_state() writes f->state. */
-#include "mcp/oauth/oauth_flow.h"
-
-#include "base/mem.h"
-#include "mcp/oauth/oauth_ask.h"
+ *  2. Only mo_flow_set_state() writes f->state. */
+#include "mcp/oauth/oauth_flow_priv.h"
 
 #define ARENA_MAX ((size_t)2 * 1024 * 1024)
-#define FORM_MAX  ((size_t)64 * 1024)
+#define FORM_MAX  MO_FLOW_FORM_MAX
 #define URL_MAX   ((size_t)16 * 1024)
-
-enum flow_state { RESOURCE, ISSUER, REGISTER, SIGN_IN, TOKEN, REFRESH, ENDED };
-
-struct mo_flow {
-    struct mo_flow_opts o;
-    enum flow_state state;
-    struct mo_arena a; /* all texts of the flow */
-    struct mo_oauth_challenge challenge;
-    struct mo_oauth_urls urls;
-    size_t at;   /* index of the address being requested */
-    bool legacy; /* no metadata of the resource */
-    bool known;  /* the client is from an earlier registration */
-    struct mo_oauth_resource resource;
-    struct mo_oauth_server issuer;
-    struct mo_oauth_client client;
-    struct mo_oauth_try attempt;
-    struct mo_token token;
-    struct mo_oauth_ask q;
-    struct mo_timer timer;
-    struct mo_later end;
-    struct mo_err why; /* code 0: success */
-};
 
 /* --- ends and steps ------------------------------------------------------ */
 
-static void set_state(struct mo_flow *f, enum flow_state to)
+void mo_flow_set_state(struct mo_flow *f, enum flow_state to)
 {
-    static const uint8_t legal[] = {
+    static const uint16_t legal[] = {
         [RESOURCE] = MO_TO(ISSUER) | MO_TO(ENDED),
-        [ISSUER] = MO_TO(REGISTER) | MO_TO(SIGN_IN) | MO_TO(ENDED),
-        [REGISTER] = MO_TO(SIGN_IN) | MO_TO(ENDED),
+        [ISSUER] = MO_TO(REGISTER) | MO_TO(SIGN_IN) | MO_TO(DEVICE) |
+                   MO_TO(EXCHANGE) | MO_TO(TOKEN) | MO_TO(ENDED),
+        [EXCHANGE] = MO_TO(TOKEN) | MO_TO(ENDED),
+        [REGISTER] = MO_TO(SIGN_IN) | MO_TO(DEVICE) | MO_TO(ENDED),
+        [DEVICE] = MO_TO(PAUSE) | MO_TO(ENDED),
+        [PAUSE] = MO_TO(POLL) | MO_TO(ENDED),
+        [POLL] = MO_TO(PAUSE) | MO_TO(ENDED),
         [SIGN_IN] = MO_TO(TOKEN) | MO_TO(ENDED),
         [TOKEN] = MO_TO(ENDED),
         [REFRESH] = MO_TO(ENDED),
@@ -72,10 +52,9 @@ static void on_end(struct mo_later *d)
     flow_free(f);
 }
 
-/* End the flow; why NULL: with a token. */
-static void finish_flow(struct mo_flow *f, const struct mo_err *why)
+void mo_flow_finish(struct mo_flow *f, const struct mo_err *why)
 {
-    set_state(f, ENDED);
+    mo_flow_set_state(f, ENDED);
     if (why)
         f->why = *why;
     mo_timer_stop(f->o.oauth->loop, &f->timer);
@@ -90,8 +69,10 @@ static void on_answer(struct mo_oauth_ask *q, const struct mo_err *why)
 
     if (f->state == ENDED) /* cancelled in the meantime */
         mo_loop_defer(f->o.oauth->loop, &f->end);
+    else if (why && f->state == POLL)
+        mo_flow_pause(f, true);
     else if (why)
-        finish_flow(f, why);
+        mo_flow_finish(f, why);
     else
         run_step(f);
 }
@@ -118,8 +99,7 @@ static int found_document(struct mo_flow *f, struct mo_err *e)
 
 /* --- a form at the token endpoint ---------------------------------------- */
 
-static int post_form(struct mo_flow *f, const struct mo_buf *form,
-                     struct mo_err *e)
+int mo_flow_post(struct mo_flow *f, const struct mo_buf *form, struct mo_err *e)
 {
     mo_autowipe struct mo_buf basic = {.max = FORM_MAX};
     int rc = mo_buf_err(form);
@@ -141,7 +121,7 @@ static void forget_client(struct mo_flow *f)
     f->known = false;
 }
 
-static int handle_token(struct mo_flow *f, struct mo_err *e)
+int mo_flow_handle_token(struct mo_flow *f, struct mo_err *e)
 {
     struct mo_span body = mo_buf_view(&f->q.body);
     const char *error;
@@ -159,7 +139,7 @@ static int handle_token(struct mo_flow *f, struct mo_err *e)
                        f->q.status);
     rc = mo_oauth_token_parse(&f->a, body, mo_wall_ms(), &f->token, e);
     if (rc == 0)
-        finish_flow(f, NULL);
+        mo_flow_finish(f, NULL);
     return rc;
 }
 
@@ -172,7 +152,7 @@ static int choose_scope(struct mo_flow *f)
     const char **scope = &f->attempt.scope;
     int rc = mo_oauth_scope_union(&f->a, f->o.scope, told, scope);
 
-    if (rc == 0 &&
+    if (rc == 0 && !f->o.oauth->machine.grant &&
         mo_oauth_scope_has(f->issuer.scope, MO_SPAN("offline_access")))
         rc = mo_oauth_scope_union(&f->a, *scope, "offline_access", scope);
     return rc;
@@ -182,18 +162,22 @@ static void on_timer(struct mo_timer *t)
 {
     struct mo_flow *f = mo_container_of(t, struct mo_flow, timer);
 
+    if (f->state == PAUSE) {
+        mo_flow_poll(f);
+        return;
+    }
     forget_client(f); /* perhaps the issuer no longer knows the client */
-    finish_flow(f, mo_error(MO_ETIMEOUT, "nobody signed in"));
+    mo_flow_finish(f, mo_error(MO_ETIMEOUT, "nobody signed in"));
 }
 
-static int start_sign_in(struct mo_flow *f, struct mo_err *e)
+static int start_redirect(struct mo_flow *f, struct mo_err *e)
 {
     uint64_t ms =
         f->o.oauth->sign_in_ms ? f->o.oauth->sign_in_ms : MO_FLOW_SIGN_IN_MS;
     mo_autobuf struct mo_buf url = {.max = URL_MAX};
     int rc;
 
-    set_state(f, SIGN_IN);
+    mo_flow_set_state(f, SIGN_IN);
     mo_oauth_try_fresh(&f->attempt);
     rc = mo_oauth_authorize_url(&url, f->issuer.authorize, f->client.id,
                                 &f->attempt);
@@ -204,6 +188,16 @@ static int start_sign_in(struct mo_flow *f, struct mo_err *e)
     mo_timer_start(f->o.oauth->loop, &f->timer, ms);
     f->o.on_url(f->o.ctx, url.p);
     return 0;
+}
+
+static bool wants_device(const struct mo_flow *f)
+{
+    return f->o.oauth->on_device && f->issuer.device;
+}
+
+static int start_sign_in(struct mo_flow *f, struct mo_err *e)
+{
+    return wants_device(f) ? mo_flow_start_device(f, e) : start_redirect(f, e);
 }
 
 int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
@@ -225,12 +219,12 @@ int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
     }
     mo_timer_stop(f->o.oauth->loop, &f->timer);
     if (rc == 0) {
-        set_state(f, TOKEN);
+        mo_flow_set_state(f, TOKEN);
         (void)mo_oauth_code_body(&form, &f->client, &f->attempt, code);
-        rc = post_form(f, &form, &why);
+        rc = mo_flow_post(f, &form, &why);
     }
     if (rc < 0)
-        finish_flow(f, &why);
+        mo_flow_finish(f, &why);
     return 0;
 }
 
@@ -265,8 +259,9 @@ static int check_secret(const struct mo_flow *f, const struct mo_token *k,
 
 static int use_known_client(struct mo_flow *f, struct mo_err *e)
 {
-    const struct mo_token *k =
-        mo_tokens_get(f->o.oauth->tokens, f->issuer.issuer, f->o.oauth->server);
+    const struct mo_oauth_opts *o = f->o.oauth;
+    const struct mo_token *k = mo_tokens_get(
+        o->clients ? o->clients : o->tokens, f->issuer.issuer, o->server);
 
     if (f->o.oauth->client_id) {
         if (check_secret(f, k, e) < 0)
@@ -274,6 +269,12 @@ static int use_known_client(struct mo_flow *f, struct mo_err *e)
         f->client.id = f->o.oauth->client_id;
         f->client.secret = f->o.oauth->client_secret;
         f->client.method = mo_oauth_pick(f->issuer.auth, f->client.secret);
+        if (f->o.oauth->machine.private_key)
+            f->client.method = MO_OAUTH_KEY;
+        return 1;
+    }
+    if (f->o.oauth->machine.grant) { /* it may do without */
+        f->client.method = MO_OAUTH_NONE;
         return 1;
     }
     if (f->issuer.cimd && f->o.oauth->client_url) {
@@ -308,10 +309,10 @@ static int register_client(struct mo_flow *f, struct mo_err *e)
         return mo_fail(e, MO_EPOLICY,
                        "the issuer does not register clients: a client id "
                        "must be configured");
-    set_state(f, REGISTER);
-    rc = mo_oauth_register_body(&b, f->o.oauth->client_name, f->o.redirect,
-                                f->attempt.scope,
-                                method_to_ask_for(f->issuer.auth));
+    mo_flow_set_state(f, REGISTER);
+    rc = mo_oauth_register_body(
+        &b, f->o.oauth->client_name, f->o.redirect, f->attempt.scope,
+        method_to_ask_for(f->issuer.auth), wants_device(f));
     if (rc < 0)
         return mo_fail(e, rc, "registration");
     return mo_oauth_ask(&f->q, f->issuer.registration, "application/json",
@@ -325,6 +326,7 @@ static void set_token_owner(struct mo_flow *f, struct mo_token *k)
     k->issuer = f->issuer.issuer;
     k->server = f->o.oauth->server;
     k->resource = f->resource.resource;
+    k->revocation = f->issuer.revocation;
     k->client = f->client.id;
     k->secret = f->o.oauth->client_id ? NULL : f->client.secret;
     k->method = mo_oauth_auth_name(f->client.method);
@@ -371,7 +373,7 @@ static int look_for_issuer(struct mo_flow *f, const char *issuer,
                        "the server names the issuer %.80s, and oauth.issuer "
                        "is %.80s",
                        issuer, f->o.oauth->issuer);
-    set_state(f, ISSUER);
+    mo_flow_set_state(f, ISSUER);
     f->issuer.issuer = issuer;
     f->at = 0;
     rc = mo_oauth_issuer_urls(&f->a, issuer, &f->urls);
@@ -420,8 +422,10 @@ static int parse_issuer(struct mo_flow *f, struct mo_err *e)
     }
     if (rc <= 0)
         return rc;
-    rc = mo_oauth_server_parse(&f->a, mo_buf_view(&f->q.body), issuer,
-                               f->o.oauth->server, &f->issuer, e);
+    rc = mo_oauth_server_parse_any(&f->a, mo_buf_view(&f->q.body), issuer,
+                                   f->o.oauth->server, &f->issuer, e);
+    if (rc == 0 && !f->o.oauth->machine.grant)
+        rc = mo_oauth_server_check(&f->issuer, e);
     return rc < 0 ? rc : 1;
 }
 
@@ -440,6 +444,8 @@ static int handle_issuer(struct mo_flow *f, struct mo_err *e)
     rc = use_known_client(f, e);
     if (rc < 0)
         return rc;
+    if (f->o.oauth->machine.grant)
+        return mo_flow_start_machine(f, e);
     return rc ? start_sign_in(f, e) : register_client(f, e);
 }
 
@@ -448,14 +454,15 @@ static void run_step(struct mo_flow *f)
 {
     static int (*const steps[])(struct mo_flow *, struct mo_err *) = {
         [RESOURCE] = handle_resource,     [ISSUER] = handle_issuer,
-        [REGISTER] = handle_registration, [TOKEN] = handle_token,
-        [REFRESH] = handle_token,
+        [REGISTER] = handle_registration, [TOKEN] = mo_flow_handle_token,
+        [REFRESH] = mo_flow_handle_token, [DEVICE] = mo_flow_handle_device,
+        [POLL] = mo_flow_handle_poll,     [EXCHANGE] = mo_flow_handle_exchange,
     };
     struct mo_err e = {0};
 
-    MO_BUG_ON(f->state == SIGN_IN || f->state == ENDED);
+    MO_BUG_ON(f->state == SIGN_IN || f->state == PAUSE || f->state == ENDED);
     if (steps[f->state](f, &e) < 0)
-        finish_flow(f, &e);
+        mo_flow_finish(f, &e);
     if (f->state != ENDED || f->why.code)
         return;
     set_token_owner(f, &f->token);
@@ -521,6 +528,7 @@ static int copy_old_token(struct mo_flow *f, const struct mo_token *old)
         {old->issuer, &f->issuer.issuer},
         {old->resource, &f->resource.resource},
         {old->endpoint, &f->token.endpoint},
+        {old->revocation, &f->issuer.revocation},
         {old->client, &f->client.id},
         {old->secret, &f->client.secret},
         {old->redirect, &f->o.redirect},
@@ -560,7 +568,7 @@ int mo_flow_refresh(const struct mo_flow_opts *o, const struct mo_token *old,
     rc = copy_old_token(f, old);
     if (rc == 0) {
         (void)mo_oauth_refresh_body(&form, &f->client, &f->token);
-        rc = post_form(f, &form, e);
+        rc = mo_flow_post(f, &form, e);
     } else {
         (void)mo_fail(e, rc, "refresh");
     }
@@ -575,7 +583,7 @@ void mo_flow_cancel(struct mo_flow *f)
 {
     if (f->state == ENDED)
         return;
-    set_state(f, ENDED);
+    mo_flow_set_state(f, ENDED);
     (void)mo_fail(&f->why, MO_ECANCELED, "sign-in given up");
     mo_timer_stop(f->o.oauth->loop, &f->timer);
     if (!mo_oauth_ask_cancel(&f->q)) /* otherwise on_answer() does it */

@@ -1,10 +1,12 @@
 /* oauth_flow.h - one run from a refusal to a token.
  *
  *   RESOURCE -> ISSUER -> REGISTER -> SIGN_IN -> TOKEN -> ended
+ *                                  DEVICE -> PAUSE <-> POLL -> ended
  *   REFRESH -> ended
  *
  * RESOURCE and ISSUER try each metadata address in turn; REGISTER is skipped
- * when a client is known; SIGN_IN waits for a person. A step is one request
+ * when a client is known; SIGN_IN waits for a person, PAUSE and POLL too, if
+ * the owner and the issuer want the device grant. A step is one request
  * (oauth_ask.h).
  *
  * A server without any metadata is treated as one of 2025-03-26, which is its

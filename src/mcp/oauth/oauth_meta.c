@@ -259,6 +259,7 @@ static const struct {
     {"client_secret_basic", MO_OAUTH_BASIC},
     {"client_secret_post", MO_OAUTH_POST},
     {"none", MO_OAUTH_NONE},
+    {"private_key_jwt", MO_OAUTH_KEY},
 };
 
 unsigned mo_oauth_auth_method(struct mo_span name)
@@ -314,6 +315,7 @@ static int get_endpoints(struct mo_arena *a, struct mo_json root,
         {"registration_endpoint", &out->registration},
         {"jwks_uri", &out->keys},
         {"introspection_endpoint", &out->introspection},
+        {"revocation_endpoint", &out->revocation},
         {"device_authorization_endpoint", &out->device},
         {"end_session_endpoint", &out->end_session},
         {"userinfo_endpoint", &out->userinfo},
@@ -322,14 +324,35 @@ static int get_endpoints(struct mo_arena *a, struct mo_json root,
 
     for (size_t i = 0; rc == 0 && i < MO_COUNT(urls); i++)
         rc = get_url(a, root, urls[i].key, server, urls[i].to, e);
-    if (rc == 0 && (!out->authorize || !out->token))
+    if (rc == 0 && !out->token)
         rc = mo_fail(e, MO_EPROTO, "the metadata has no endpoints");
     return rc;
+}
+
+int mo_oauth_server_check(const struct mo_oauth_server *s, struct mo_err *e)
+{
+    if (!s->authorize)
+        return mo_fail(e, MO_EPROTO, "the metadata has no endpoints");
+    if (!s->pkce)
+        return mo_fail(e, MO_EPOLICY, "the issuer does not offer PKCE (S256)");
+    if (!(s->auth & ~(unsigned)MO_OAUTH_KEY))
+        return mo_fail(e, MO_EPROTO,
+                       "the issuer offers no supported client authentication");
+    return 0;
 }
 
 int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
                           const char *issuer, const char *server,
                           struct mo_oauth_server *out, struct mo_err *e)
+{
+    int rc = mo_oauth_server_parse_any(a, json, issuer, server, out, e);
+
+    return rc < 0 ? rc : mo_oauth_server_check(out, e);
+}
+
+int mo_oauth_server_parse_any(struct mo_arena *a, struct mo_span json,
+                              const char *issuer, const char *server,
+                              struct mo_oauth_server *out, struct mo_err *e)
 {
     struct mo_json_doc doc = {.bad_at = 0};
     int rc = get_object(json, &doc, e);
@@ -343,19 +366,14 @@ int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
         rc = get_endpoints(a, doc.root, server, out, e);
     if (rc == 0)
         rc = get_scopes(a, doc.root, &out->scope, e);
-    if (rc == 0 &&
-        !has_text(mo_json_get(doc.root, "code_challenge_methods_supported"),
-                  "S256"))
-        rc = mo_fail(e, MO_EPOLICY, "the issuer does not offer PKCE (S256)");
     if (rc < 0)
         return rc;
+    out->pkce = has_text(
+        mo_json_get(doc.root, "code_challenge_methods_supported"), "S256");
     out->auth = get_methods(doc.root);
     out->iss = mo_json_flag(doc.root,
                             "authorization_response_iss_parameter_supported");
     out->cimd = mo_json_flag(doc.root, "client_id_metadata_document_supported");
-    if (!out->auth)
-        return mo_fail(e, MO_EPROTO,
-                       "the issuer offers no supported client authentication");
     return 0;
 }
 
@@ -373,6 +391,7 @@ int mo_oauth_server_default(struct mo_arena *a, const char *server,
     out->scope = NULL;
     out->auth = MO_OAUTH_BASIC | MO_OAUTH_POST | MO_OAUTH_NONE;
     out->iss = out->cimd = false;
+    out->pkce = true;
     return rc;
 }
 

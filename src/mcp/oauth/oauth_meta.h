@@ -10,7 +10,8 @@
  *  - `issuer` must equal, byte by byte, the issuer whose document was
  *    requested.
  *  - `resource` must be our server or a parent of its path.
- *  - An authorization server that does not offer PKCE with S256 is refused.
+ *  - An authorization server that does not offer PKCE with S256 is refused,
+ *    unless no person signs in.
  *    Limits: the MO_OAUTH_* below. */
 #ifndef MO_MCP_OAUTH_OAUTH_META_H
 #define MO_MCP_OAUTH_OAUTH_META_H
@@ -46,6 +47,7 @@ enum { /* how a client authenticates at the token endpoint */
        MO_OAUTH_BASIC = 1,
        MO_OAUTH_POST = 2,
        MO_OAUTH_NONE = 4,
+       MO_OAUTH_KEY = 8, /* private_key_jwt */
 };
 
 struct mo_oauth_server {
@@ -54,12 +56,14 @@ struct mo_oauth_server {
     const char *keys;         /* jwks_uri */
     const char *device;       /* device_authorization_endpoint */
     const char *introspection;
+    const char *revocation; /* RFC 7009 */
     const char *end_session;
     const char *userinfo;
     const char *scope; /* scopes_supported, or NULL */
     unsigned auth;     /* MO_OAUTH_* it accepts; never 0 */
     bool iss;          /* it sends iss in redirects */
     bool cimd;         /* a URL may be the client id */
+    bool pkce;         /* it offers S256 */
 };
 
 int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,
@@ -68,6 +72,11 @@ int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,
 int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
                           const char *issuer, const char *server,
                           struct mo_oauth_server *out, struct mo_err *e);
+/* Both parts of it: reads the document; then: can a person sign in there? */
+int mo_oauth_server_parse_any(struct mo_arena *a, struct mo_span json,
+                              const char *issuer, const char *server,
+                              struct mo_oauth_server *out, struct mo_err *e);
+int mo_oauth_server_check(const struct mo_oauth_server *s, struct mo_err *e);
 /* The defaults for a server of 2025-03-26 without any document. */
 int mo_oauth_server_default(struct mo_arena *a, const char *server,
                             struct mo_oauth_server *out);

@@ -8,9 +8,8 @@
 
 #define EXPIRES_MAX ((uint64_t)10 * 365 * 24 * 3600) /* s; more is cut */
 
-/* Append key=value, escaped, after a separator where one is needed. */
-static void put_pair(struct mo_buf *b, char sep, const char *key,
-                     const char *value)
+void mo_oauth_put_pair(struct mo_buf *b, char sep, const char *key,
+                       const char *value)
 {
     if (!value)
         return;
@@ -57,14 +56,15 @@ int mo_oauth_authorize_url(struct mo_buf *b, const char *endpoint,
                            const char *client, const struct mo_oauth_try *t)
 {
     mo_buf_puts(b, endpoint);
-    put_pair(b, strchr(endpoint, '?') ? '&' : '?', "response_type", "code");
-    put_pair(b, '&', "client_id", client);
-    put_pair(b, '&', "redirect_uri", t->redirect);
-    put_pair(b, '&', "state", t->state);
-    put_pair(b, '&', "scope", t->scope);
-    put_pair(b, '&', "resource", t->resource);
+    mo_oauth_put_pair(b, strchr(endpoint, '?') ? '&' : '?', "response_type",
+                      "code");
+    mo_oauth_put_pair(b, '&', "client_id", client);
+    mo_oauth_put_pair(b, '&', "redirect_uri", t->redirect);
+    mo_oauth_put_pair(b, '&', "state", t->state);
+    mo_oauth_put_pair(b, '&', "scope", t->scope);
+    mo_oauth_put_pair(b, '&', "resource", t->resource);
     if (mo_oauth_scope_has(t->scope, MO_SPAN("offline_access")))
-        put_pair(b, '&', "prompt", "consent");
+        mo_oauth_put_pair(b, '&', "prompt", "consent");
     put_challenge(b, t->verifier);
     return mo_buf_err(b);
 }
@@ -127,27 +127,29 @@ int mo_oauth_redirect(struct mo_arena *a, struct mo_span query,
 
 /* --- registration -------------------------------------------------------- */
 
-static void put_list(struct mo_jw *w, const char *key, const char *x,
-                     const char *y)
+static void put_one(struct mo_jw *w, const char *key, const char *x)
 {
     mo_jw_member_arr(w, key);
     mo_jw_cstr(w, x);
-    if (y)
-        mo_jw_cstr(w, y);
     mo_jw_end(w);
 }
 
 int mo_oauth_register_body(struct mo_buf *b, const char *name,
                            const char *redirect, const char *scope,
-                           unsigned method)
+                           unsigned method, bool device)
 {
     bool web = mo_span_starts(mo_span_cstr(redirect), MO_SPAN("https:"));
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member_cstr(&w, "client_name", name);
-    put_list(&w, "redirect_uris", redirect, NULL);
-    put_list(&w, "grant_types", "authorization_code", "refresh_token");
-    put_list(&w, "response_types", "code", NULL);
+    put_one(&w, "redirect_uris", redirect);
+    mo_jw_member_arr(&w, "grant_types");
+    mo_jw_cstr(&w, "authorization_code");
+    mo_jw_cstr(&w, "refresh_token");
+    if (device)
+        mo_jw_cstr(&w, MO_OAUTH_DEVICE_GRANT);
+    mo_jw_end(&w);
+    put_one(&w, "response_types", "code");
     mo_jw_member_cstr(&w, "token_endpoint_auth_method",
                       mo_oauth_auth_name(method));
     mo_jw_member_cstr(&w, "application_type", web ? "web" : "native");
@@ -207,7 +209,8 @@ int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
         return mo_fail(e, rc < 0 ? rc : MO_EPROTO,
                        "the registration has no usable client id");
     if (method)
-        out->method = mo_oauth_auth_method(mo_span_cstr(method)) & offered;
+        out->method = mo_oauth_auth_method(mo_span_cstr(method)) & offered &
+                      ~(unsigned)MO_OAUTH_KEY;
     if (!out->method || (out->method != MO_OAUTH_NONE && !out->secret))
         out->method = mo_oauth_pick(offered, out->secret);
     return 0;
@@ -215,41 +218,51 @@ int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
 
 /* --- tokens -------------------------------------------------------------- */
 
-static void put_client(struct mo_buf *b, const struct mo_oauth_client *c)
+void mo_oauth_put_client(struct mo_buf *b, const struct mo_oauth_client *c)
 {
     if (c->method == MO_OAUTH_BASIC)
         return;
-    put_pair(b, '&', "client_id", c->id);
+    mo_oauth_put_pair(b, '&', "client_id", c->id);
     if (c->method == MO_OAUTH_POST)
-        put_pair(b, '&', "client_secret", c->secret);
+        mo_oauth_put_pair(b, '&', "client_secret", c->secret);
 }
 
 int mo_oauth_code_body(struct mo_buf *b, const struct mo_oauth_client *c,
                        const struct mo_oauth_try *t, const char *code)
 {
-    put_pair(b, 0, "grant_type", "authorization_code");
-    put_pair(b, '&', "code", code);
-    put_pair(b, '&', "redirect_uri", t->redirect);
-    put_pair(b, '&', "code_verifier", t->verifier);
-    put_pair(b, '&', "resource", t->resource);
-    put_client(b, c);
+    mo_oauth_put_pair(b, 0, "grant_type", "authorization_code");
+    mo_oauth_put_pair(b, '&', "code", code);
+    mo_oauth_put_pair(b, '&', "redirect_uri", t->redirect);
+    mo_oauth_put_pair(b, '&', "code_verifier", t->verifier);
+    mo_oauth_put_pair(b, '&', "resource", t->resource);
+    mo_oauth_put_client(b, c);
     return mo_buf_err(b);
 }
 
 int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
                           const struct mo_token *k)
 {
-    put_pair(b, 0, "grant_type", "refresh_token");
-    put_pair(b, '&', "refresh_token", k->refresh);
-    put_pair(b, '&', "resource", k->resource);
-    put_client(b, c);
+    mo_oauth_put_pair(b, 0, "grant_type", "refresh_token");
+    mo_oauth_put_pair(b, '&', "refresh_token", k->refresh);
+    mo_oauth_put_pair(b, '&', "resource", k->resource);
+    mo_oauth_put_client(b, c);
     return mo_buf_err(b);
 }
 
 int mo_oauth_introspect_body(struct mo_buf *b, const struct mo_oauth_client *c)
 {
-    put_pair(b, '&', "token_type_hint", "access_token");
-    put_client(b, c);
+    mo_oauth_put_pair(b, '&', "token_type_hint", "access_token");
+    mo_oauth_put_client(b, c);
+    return mo_buf_err(b);
+}
+
+int mo_oauth_revoke_body(struct mo_buf *b, const struct mo_oauth_client *c,
+                         const struct mo_token *k)
+{
+    mo_oauth_put_pair(b, 0, "token", k->refresh ? k->refresh : k->access);
+    mo_oauth_put_pair(b, '&', "token_type_hint",
+                      k->refresh ? "refresh_token" : "access_token");
+    mo_oauth_put_client(b, c);
     return mo_buf_err(b);
 }
 

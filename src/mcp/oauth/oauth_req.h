@@ -32,13 +32,23 @@ void mo_oauth_try_fresh(struct mo_oauth_try *t); /* verifier and state */
 int mo_oauth_authorize_url(struct mo_buf *b, const char *endpoint,
                            const char *client, const struct mo_oauth_try *t);
 
-/* JSON for dynamic registration (RFC 7591). */
+#define MO_OAUTH_DEVICE_GRANT "urn:ietf:params:oauth:grant-type:device_code"
+
+/* JSON for dynamic registration (RFC 7591). device: the client wants the device
+ * grant, too (oauth_device.h). */
 int mo_oauth_register_body(struct mo_buf *b, const char *name,
                            const char *redirect, const char *scope,
-                           unsigned method);
+                           unsigned method, bool device);
 int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
                             unsigned offered, struct mo_oauth_client *out,
                             struct mo_err *e);
+
+/* Append key=value, escaped, after `sep` unless that is 0; nothing if the value
+ * is NULL. */
+void mo_oauth_put_pair(struct mo_buf *b, char sep, const char *key,
+                       const char *value);
+/* The client's part of a form, unless it authenticates by header. */
+void mo_oauth_put_client(struct mo_buf *b, const struct mo_oauth_client *c);
 
 /* Forms for the token endpoint. A client that authenticates by header uses
  * mo_oauth_basic(). */
@@ -48,6 +58,9 @@ int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
                           const struct mo_token *k);
 /* Appends to "token=..." (RFC 7662). */
 int mo_oauth_introspect_body(struct mo_buf *b, const struct mo_oauth_client *c);
+/* RFC 7009: revokes the refresh token, else the access token. */
+int mo_oauth_revoke_body(struct mo_buf *b, const struct mo_oauth_client *c,
+                         const struct mo_token *k);
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c);
 /* Read access, refresh, scope and expires_ms into *k; refresh and scope stay
  * unchanged when the answer has none, and all other members always. */

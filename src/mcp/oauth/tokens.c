@@ -21,7 +21,8 @@ struct entry {
 };
 
 struct mo_tokens {
-    char *path; /* NULL: memory only */
+    char *path;                        /* NULL: memory only */
+    const struct mo_tokens_seal *seal; /* NULL: plain text */
     struct mo_list entries;
     size_t n;
     struct mo_file_stamp seen; /* the file when last read or written */
@@ -37,6 +38,7 @@ static const struct {
     {"server", offsetof(struct mo_token, server)},
     {"resource", offsetof(struct mo_token, resource)},
     {"token_endpoint", offsetof(struct mo_token, endpoint)},
+    {"revocation_endpoint", offsetof(struct mo_token, revocation)},
     {"client_id", offsetof(struct mo_token, client)},
     {"client_secret", offsetof(struct mo_token, secret)},
     {"auth_method", offsetof(struct mo_token, method)},
@@ -126,6 +128,15 @@ const struct mo_token *mo_tokens_get(const struct mo_tokens *t,
     return found;
 }
 
+const struct mo_token *mo_tokens_at(const struct mo_tokens *t, size_t i)
+{
+    mo_list_each_entry (en, &t->entries, struct entry, node) {
+        if (i-- == 0)
+            return &en->k;
+    }
+    return NULL;
+}
+
 /* --- the file ------------------------------------------------------------ */
 
 static void write_entry(struct mo_jw *w, const struct mo_token *k)
@@ -152,17 +163,35 @@ static int write_all(const struct mo_tokens *t, struct mo_buf *b)
     return mo_buf_putc(b, '\n');
 }
 
+static int remove_file(struct mo_tokens *t, struct mo_err *e)
+{
+    bool failed = unlink(t->path) < 0 && errno != ENOENT;
+
+    t->unsaved = failed;
+    mo_file_stamp(t->path, &t->seen);
+    return failed ? mo_fail_sys(e, "token file %s", t->path) : 0;
+}
+
 static int save_file(struct mo_tokens *t, struct mo_err *e)
 {
     mo_autowipe struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
+    mo_autowipe struct mo_buf sealed = {.max = 2 * MO_TOKENS_FILE_MAX};
+    struct mo_span text;
     int rc;
 
     if (!t->path)
         return 0;
+    if (t->seal && t->n == 0)
+        return remove_file(t, e);
     rc = write_all(t, &b);
-    if (rc < 0)
+    text = mo_buf_view(&b);
+    if (rc == 0 && t->seal) {
+        rc = t->seal->seal(t->seal->ctx, text, &sealed, e);
+        text = mo_buf_view(&sealed);
+    } else if (rc < 0) {
         (void)mo_fail(e, rc, "token file %s", t->path);
-    else if (mo_file_save(t->path, mo_buf_view(&b), 0600, e) < 0)
+    }
+    if (rc == 0 && mo_file_save(t->path, text, 0600, e) < 0)
         rc = mo_wrap(e, "token file");
     t->unsaved = rc < 0;
     mo_file_stamp(t->path, &t->seen);
@@ -214,7 +243,8 @@ static int read_text(struct mo_tokens *t, struct mo_span text, struct mo_err *e)
 
 static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
 {
-    mo_autowipe struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
+    mo_autowipe struct mo_buf b = {.max = 2 * MO_TOKENS_FILE_MAX};
+    mo_autowipe struct mo_buf plain = {.max = 2 * MO_TOKENS_FILE_MAX};
     ssize_t n = 1;
 
     while (n > 0) {
@@ -228,7 +258,11 @@ static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
         return mo_fail_sys(e, "token file %s", t->path);
     if (mo_buf_err(&b))
         return mo_fail(e, mo_buf_err(&b), "token file %s", t->path);
-    return b.len ? read_text(t, mo_buf_view(&b), e) : 0;
+    if (!b.len || !t->seal)
+        return b.len ? read_text(t, mo_buf_view(&b), e) : 0;
+    if (t->seal->open(t->seal->ctx, mo_buf_view(&b), &plain, e) < 0)
+        return mo_wrap(e, "token file %s", t->path);
+    return read_text(t, mo_buf_view(&plain), e);
 }
 
 static int load_file(struct mo_tokens *t, struct mo_err *e)
@@ -257,7 +291,9 @@ static bool is_seen(const struct mo_tokens *t)
     struct mo_file_stamp now;
 
     mo_file_stamp(t->path, &now);
-    return !now.there || mo_file_same(&now, &t->seen);
+    if (!now.there)
+        return !t->seal || !t->seen.there;
+    return mo_file_same(&now, &t->seen);
 }
 
 bool mo_tokens_unsaved(const struct mo_tokens *t)
@@ -270,7 +306,7 @@ void mo_tokens_sync(struct mo_tokens *t)
     struct mo_tokens *now = NULL;
 
     if (!t->path || t->unsaved || is_seen(t) ||
-        mo_tokens_open(t->path, &now, NULL) < 0 || !now)
+        mo_tokens_open_sealed(t->path, t->seal, &now, NULL) < 0 || !now)
         return;
     mo_list_each_safe (n, &t->entries)
         entry_free(mo_container_of(n, struct entry, node));
@@ -304,12 +340,19 @@ static int lock_dir(const struct mo_tokens *t)
 
 int mo_tokens_open(const char *path, struct mo_tokens **out, struct mo_err *e)
 {
+    return mo_tokens_open_sealed(path, NULL, out, e);
+}
+
+int mo_tokens_open_sealed(const char *path, const struct mo_tokens_seal *seal,
+                          struct mo_tokens **out, struct mo_err *e)
+{
     struct mo_tokens *t = mo_new(struct mo_tokens);
     int rc = 0;
 
     if (!t)
         return mo_fail(e, MO_ENOMEM, "tokens");
     mo_list_init(&t->entries);
+    t->seal = seal;
     if (path) {
         t->path = mo_strndup(path, strlen(path));
         rc = t->path ? load_file(t, e) : mo_fail(e, MO_ENOMEM, "tokens");

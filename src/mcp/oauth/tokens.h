@@ -13,6 +13,10 @@
  * Nothing of it is ever logged, and errors name the file only. Without a path
  * everything is kept in memory only.
  *
+ * A sealed file (mo_tokens_open_sealed) is written by its owner's functions,
+ * and exists only while it has entries: another process that removes it takes
+ * the tokens away.
+ *
  * Limits: MO_TOKENS_MAX entries (the oldest is dropped), MO_TOKENS_FILE_MAX
  * bytes. Wall clock: expiry outlives the process, so it is a date; a wrong date
  * leads to a 401. */
@@ -30,6 +34,7 @@ struct mo_token {
     const char *issuer, *server;
     const char *resource;                 /* the name in its metadata */
     const char *endpoint;                 /* the token endpoint */
+    const char *revocation;               /* the revocation endpoint */
     const char *client, *secret, *method; /* our client there */
     const char *redirect;                 /* the client is registered for it */
     const char *access, *refresh, *scope;
@@ -41,6 +46,17 @@ struct mo_tokens;
 
 /* path NULL: memory only. The file need not exist yet. */
 int mo_tokens_open(const char *path, struct mo_tokens **out, struct mo_err *e);
+/* The content of the file as its owner writes it; ctx and functions must
+ * outlive the store. Both append to out. */
+struct mo_tokens_seal {
+    int (*seal)(void *ctx, struct mo_span plain, struct mo_buf *out,
+                struct mo_err *e);
+    int (*open)(void *ctx, struct mo_span sealed, struct mo_buf *out,
+                struct mo_err *e);
+    void *ctx;
+};
+int mo_tokens_open_sealed(const char *path, const struct mo_tokens_seal *seal,
+                          struct mo_tokens **out, struct mo_err *e);
 void mo_tokens_close(struct mo_tokens *t); /* t may be NULL */
 
 /* True if a change could not be saved. */
@@ -57,6 +73,8 @@ int mo_tokens_claim(const struct mo_tokens *t, int *fd);
  * an issuer: the entry that was put last. */
 const struct mo_token *mo_tokens_get(const struct mo_tokens *t,
                                      const char *issuer, const char *server);
+/* The i-th entry, or NULL; borrowed likewise. */
+const struct mo_token *mo_tokens_at(const struct mo_tokens *t, size_t i);
 /* Insert or replace an entry, and save. On MO_EIO it is kept in memory all the
  * same. Texts are copied first: they may belong to the replaced entry. */
 int mo_tokens_put(struct mo_tokens *t, const struct mo_token *k,

@@ -30,6 +30,8 @@
 #include "mcp/era.h"
 #include "mcp/trace.h"
 
+#define MO_EP_PERSON_MAX 193 /* of mo_ep_call.person, with a NUL */
+
 struct mo_endpoint;
 struct mo_ep_call;
 
@@ -188,13 +190,17 @@ struct mo_ep_call {
     struct mo_json caps;         /* the client's capabilities, object or none */
     struct mo_json client;       /* its clientInfo, or none */
     struct mo_span caller;       /* the caller as the transport identified it */
-    struct mo_trace trace;       /* from its HTTP headers */
-    uint64_t request;            /* number of its HTTP request, or 0 */
-    const char *session;         /* legacy over HTTP; else NULL */
-    uint64_t peer;               /* its connection or session; 0: modern HTTP */
-    struct mo_span inside;       /* the name given to link_inside.h, or empty */
-    void *scope;                 /* opts.ctx of its endpoint */
-    void *data;                  /* for the handler */
+    struct mo_span grant;  /* id of the caller's personal token; or empty */
+    struct mo_span person; /* whose credentials it may use: the caller's,
+                            * or those of link_inside.h */
+    struct mo_trace trace; /* from its HTTP headers */
+    uint64_t request;      /* number of its HTTP request, or 0 */
+    const char *session;   /* legacy over HTTP; else NULL */
+    uint64_t peer;         /* its connection or session; 0: modern HTTP */
+    struct mo_span inside; /* the name given to link_inside.h, or empty */
+    void *scope;           /* opts.ctx of its endpoint */
+    void *data;            /* for the handler */
+    bool counted;          /* likewise */
     /* Set by the handler, may stay NULL: the client no longer waits. Not called
      * from inside a call on c. */
     void (*canceled)(struct mo_ep_call *c);

@@ -195,8 +195,11 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
     c->pub.request = from->request;
     c->pub.scope = c->ep->o.ctx;
     c->pub.caller = mo_span_dup(&c->arena, from->caller);
-    if (!c->pub.caller.p)
+    if (from->grant.n)
+        c->pub.grant = mo_span_dup(&c->arena, from->grant);
+    if (!c->pub.caller.p || (from->grant.n && !c->pub.grant.p))
         return MO_ENOMEM;
+    c->pub.person = c->pub.caller;
     if (from->head && mo_trace_head(from->head, &c->arena, &c->pub.trace) < 0)
         return MO_ENOMEM;
     find_parts(c);

@@ -155,6 +155,7 @@ static void on_modern(struct mo_ep_http *h, struct mo_req *rq,
                       const char *caller, const struct mo_rpc *m)
 {
     struct mo_ep_from from = {.caller = mo_span_cstr(caller),
+                              .grant = mo_span_cstr(rq->grant),
                               .head = rq->head,
                               .request = rq->number};
     struct answer *a;
@@ -197,6 +198,7 @@ static void dispatch_one(struct hsess *s, struct answer *a,
 {
     struct mo_ep_from from = {.way = &a->way,
                               .caller = s->s.caller,
+                              .grant = mo_span_cstr(rq->grant),
                               .head = rq->head,
                               .request = rq->number};
 

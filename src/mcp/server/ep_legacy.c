@@ -257,7 +257,8 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
         bad = "out of memory";
     if (!bad && s->inside.n) {
         c->pub.inside = mo_span_dup(&c->arena, s->inside);
-        bad = c->pub.inside.p ? NULL : "out of memory";
+        c->pub.person = mo_span_dup(&c->arena, s->person);
+        bad = c->pub.inside.p && c->pub.person.p ? NULL : "out of memory";
     }
     if (bad)
         mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad);

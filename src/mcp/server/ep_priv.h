@@ -50,6 +50,7 @@ struct mo_ep_sess {
     const char *id;      /* HTTP's session id, or NULL */
     struct mo_span caller;
     struct mo_span inside; /* set by link_inside.c; else empty */
+    struct mo_span person; /* likewise; of others it is the caller */
     struct mo_list calls;
     unsigned ncalls;
     struct mo_map uris; /* subscriptions: uri -> &sess */
@@ -206,7 +207,7 @@ bool mo_ep_is_modern(const struct mo_rpc *m);
 
 struct mo_ep_from { /* the origin of a message */
     struct mo_ep_way *way;
-    struct mo_span caller;
+    struct mo_span caller, grant;
     const struct mo_http_head *head; /* NULL: not HTTP */
     uint64_t request;                /* number of the HTTP request, or 0 */
     struct mo_ep_sess *sess; /* modern: used for cancelling only (stdio) */

@@ -203,12 +203,14 @@ static const struct mo_link_ops inside_ops = {
 };
 
 int mo_link_inside(struct mo_loop *l, struct mo_endpoint *ep,
-                   struct mo_span who, struct mo_link **out, struct mo_err *e)
+                   struct mo_span who, struct mo_span person,
+                   struct mo_link **out, struct mo_err *e)
 {
     struct inside *x;
 
     MO_BUG_ON(!who.n || who.n > MO_INSIDE_WHO_MAX);
-    x = mo_zalloc(sizeof(*x) + who.n);
+    MO_BUG_ON(person.n > MO_INSIDE_WHO_MAX);
+    x = mo_zalloc(sizeof(*x) + who.n + person.n);
     if (!x)
         return mo_fail(e, MO_ENOMEM, "link");
     x->k.ops = &inside_ops;
@@ -218,10 +220,13 @@ int mo_link_inside(struct mo_loop *l, struct mo_endpoint *ep,
     mo_later_init(&x->later, on_later);
     x->nwho = who.n;
     memcpy(x->who, who.p, who.n);
+    if (person.n)
+        memcpy(x->who + who.n, person.p, person.n);
     mo_ep_sess_init(&x->sess, ep);
     x->push = (struct mo_ep_way){on_push, push_answer, ignore_drop, NULL, NULL};
     x->sess.push = &x->push;
     x->sess.inside = mo_span(x->who, x->nwho);
+    x->sess.person = mo_span(x->who + x->nwho, person.n);
     *out = &x->k;
     return 0;
 }

@@ -20,9 +20,11 @@
 #define MO_INSIDE_QUEUE   ((size_t)128 * 1024 * 1024)
 #define MO_INSIDE_WHO_MAX 192
 
-/* who: 1 to MO_INSIDE_WHO_MAX bytes. */
+/* who: 1 to MO_INSIDE_WHO_MAX bytes. person: whose credentials its calls use
+ * (mo_ep_call.person), at most as long; "": the operator's. */
 int mo_link_inside(struct mo_loop *l, struct mo_endpoint *ep,
-                   struct mo_span who, struct mo_link **out, struct mo_err *e);
+                   struct mo_span who, struct mo_span person,
+                   struct mo_link **out, struct mo_err *e);
 /* The mo_ep_call.peer of its calls. */
 uint64_t mo_link_inside_peer(const struct mo_link *k);
 

@@ -35,6 +35,7 @@ export function readPath(path: string): Route {
     };
   for (const view of ['servers', 'views', 'router', 'approvals', 'overview', 'settings'] as const)
     if (path === `/${view}`) return { ...route, view };
+  if (path === '/connections') return { ...route, view: 'settings' };
   return route;
 }
 

@@ -21,6 +21,7 @@ export type Handlers = {
 export interface SocketOptions {
   sessionId: string;
   model: string;
+  read: boolean; // follow it, do not open it
   handlers: Handlers;
   raw: (name: string, args: unknown[]) => void; // every event, unchecked
   broken: (why: string) => void;
@@ -69,7 +70,7 @@ function follow(socket: Socket, state: ShallowRef<LinkState>): void {
 export function useSocket(o: SocketOptions): Link {
   const state = shallowRef<LinkState>('connecting');
   const socket = io({
-    auth: { sessionId: o.sessionId, ...(o.model ? { model: o.model } : {}) },
+    auth: { sessionId: o.sessionId, ...(o.model ? { model: o.model } : {}), ...(o.read ? { read: '1' } : {}) },
     transports: ['websocket', 'polling'],
     reconnectionDelay: 300,
     reconnectionDelayMax: 3000,

@@ -1,12 +1,12 @@
 // http - HTTP requests to this server.
 
 import {
-  readAudit, readBoxConnections, readCalls, readEntries, readFound, readModels, readProviders,
+  readAudit, readBoxConnections, readCalls, readConnections, readConnectUrl, readEntries, readFound, readModels, readProviders,
   readReadiness, readRules, readSessions, readStats, readConnectTest, readTools,
-  readMe, readNewToken, readRuleTrial, readTokens, readToolTrial,
+  readMe, readNewToken, readRuleTrial, readShares, readTokens, readToolTrial,
   type Audit, type BoxConnections, type ConnectTest, type Draft, type Entry, type Found, type Models,
-  type Provider, type Readiness, type Rules, type ServerTool, type Session,
-  type Me, type NewToken, type SessionCalls, type Stats, type Token, type RuleTrial, type ToolTrial,
+  type OwnConnection, type Provider, type Readiness, type Rules, type ServerTool, type Session,
+  type Me, type NewToken, type SessionCalls, type Share, type Stats, type Token, type RuleTrial, type ToolTrial,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -110,6 +110,11 @@ const sessionAt = (id: string): string =>
 
 export const renameSession = (id: string, title: string): Promise<unknown> =>
   post(sessionAt(id), (v) => v, { title }, 'PATCH');
+export const fetchShares = (id: string): Promise<Share[]> =>
+  get(`${sessionAt(id)}/shares`, readShares);
+/** may: 'read', 'approve', or 'none' to withdraw it. */
+export const putShare = (id: string, who: string, may: string): Promise<Share[]> =>
+  post(`${sessionAt(id)}/shares`, readShares, { with: who, may }, 'PUT');
 export const fetchCalls = (id: string, after: number): Promise<SessionCalls> =>
   get(`${sessionAt(id)}/calls?after=${after}`, readCalls);
 export const fetchBoxConnections = (id: string): Promise<BoxConnections> =>
@@ -144,3 +149,13 @@ export const acceptTool = (
   server: string, tool: string, digest: string,
 ): Promise<unknown> =>
   post(`${toolAt(server, tool)}/accept`, (v) => v, { digest });
+
+const connectionAt = (server: string): string =>
+  `/api/connections/${encodeURIComponent(server)}`;
+export const fetchConnections = (): Promise<OwnConnection[]> =>
+  get('/api/connections', readConnections);
+/** The address at which this person signs in. */
+export const beginConnection = (server: string): Promise<string> =>
+  post(connectionAt(server), readConnectUrl);
+export const endConnection = (server: string): Promise<unknown> =>
+  post(connectionAt(server), (v) => v, {}, 'DELETE');

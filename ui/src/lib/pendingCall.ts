@@ -25,16 +25,29 @@ export function asApproval(c: PendingCall): Approval {
     confidence: c.confidence,
     route: null,
     approver: c.approver,
+    approvers: c.approvers,
+    approvals: c.approvals,
+    fourEyes: c.fourEyes,
+    approvedBy: c.approvedBy,
   };
 }
 
 export const asConnection = (c: PendingCall): Connection => readConnection({ ...c, callId: c.id });
 
-/** The name and version that the client gave. */
-export function clientOf(c: Pick<PendingCall, 'client'>): string {
+/** The name and version that the client gave, or that a conversation asks. */
+export function clientOf(c: Pick<PendingCall, 'client' | 'conversation'>): string {
+  if (c.conversation) return t('approvals.ofConversation');
   const name = text(c.client?.['title']) || text(c.client?.['name']);
   const version = text(c.client?.['version']);
   return name ? [name, version].filter(Boolean).join(' ') : t('approvals.noName');
+}
+
+/** Whom the call waits for; '': no rule names them. */
+export function waitsFor(c: Pick<Approval, 'approvers' | 'approvals' | 'fourEyes'>): string {
+  if (!c.approvals) return '';
+  const who = c.approvers.join(', ') || t('card.anyApprover');
+  if (c.approvals > 1) return t('card.waitsForMany', { n: c.approvals, who });
+  return t(c.fourEyes ? 'card.waitsForOther' : 'card.waitsFor', { who });
 }
 
 /** The rule that requires approval. */

@@ -73,6 +73,8 @@ export const useConversationStore = defineStore('conversation', () => {
   const requestedModel = ref(''); // sent in the handshake; empty: the default
   const link = shallowRef<Link | null>(null);
   const ready = shallowRef<Ready | null>(null);
+  const isReading = ref(false); // it is somebody else's, if it is shared
+  const shared = ref(''); // 'read' or 'approve': what we may do with it
   const joined = ref(false); // system:ready has arrived on this connection
   const restored = ref(false);
   const entries = shallowRef<Entry[]>([]);
@@ -116,7 +118,7 @@ export const useConversationStore = defineStore('conversation', () => {
   // Messages sent before the sandbox is ready or while the connection is lost
   // are queued by the socket.
   const canSend = computed(() =>
-    link.value !== null && !closed.value && !failure.value);
+    link.value !== null && !closed.value && !failure.value && !shared.value);
 
   function notice(text: string, kind: Notice['kind'] = 'info'): void {
     if (notices.value.some((n) => n.text === text)) return;
@@ -234,6 +236,13 @@ export const useConversationStore = defineStore('conversation', () => {
     restored.value = true;
     if (calls.size) void loadDecisions();
   }
+  /** Loads a shared conversation that nobody has open. */
+  async function loadShared(): Promise<void> {
+    const id = sessionId.value;
+    const messages = await fetchEntries(id, 0, PAGE).catch(() => null);
+    if (messages && sessionId.value === id && !joined.value)
+      restore({ messages, pending: [], turn: null });
+  }
   /** Loads the page of entries before the first one loaded. */
   async function loadEarlier(): Promise<void> {
     const id = sessionId.value;
@@ -305,6 +314,7 @@ export const useConversationStore = defineStore('conversation', () => {
     'system:ready': (r) => {
       ready.value = r;
       joined.value = true;
+      shared.value = r.shared;
       failure.value = '';
       closed.value = '';
       idleEnds.value = 0;
@@ -327,6 +337,15 @@ export const useConversationStore = defineStore('conversation', () => {
       isTurnRunning.value = false;
       setText('');
       notice(text, 'error');
+    },
+    'session:shared': (s) => {
+      shared.value = s.may;
+      joined.value = false;
+      void loadShared();
+    },
+    'tool:approved_by': (a) => {
+      const c = calls.get(a.firstId || a.callId);
+      if (c?.approval) c.approval = { ...c.approval, approvedBy: a.approvedBy };
     },
     'tool:approval_required': addPending,
     'tool:resolved': (r) => {
@@ -377,7 +396,9 @@ export const useConversationStore = defineStore('conversation', () => {
     },
     'system:message': (text) => notice(text),
     error: (text) => {
-      failure.value = text;
+      // Another person's session does not exist for us, unless it is shared.
+      if (!isReading.value && text.includes('no such session')) queueMicrotask(read);
+      else failure.value = text;
     },
   };
 
@@ -406,19 +427,27 @@ export const useConversationStore = defineStore('conversation', () => {
     isTurnRunning.value = false;
     outgoing.value = [];
     notices.value = [];
-    failure.value = closed.value = lastCall.value = '';
+    failure.value = closed.value = lastCall.value = shared.value = '';
     idleEnds.value = 0;
     raw.value = [];
   }
   function open(id: string, model = ''): void {
     if (sessionId.value === id && requestedModel.value === model && link.value) return;
+    isReading.value = false;
+    connect(id, model);
+  }
+  function read(): void {
+    isReading.value = true;
+    connect(sessionId.value, '');
+  }
+  function connect(id: string, model: string): void {
     leave();
     sessionId.value = id;
     requestedModel.value = model;
     scope = effectScope(true);
     scope.run(() => {
       link.value = useSocket({
-        sessionId: id, model, handlers, raw: recordEvent,
+        sessionId: id, model, read: isReading.value, handlers, raw: recordEvent,
         broken: (why) =>
           notice(t('chat.unexpected', { why }), 'error'),
       });
@@ -496,7 +525,7 @@ export const useConversationStore = defineStore('conversation', () => {
   }
 
   return {
-    sessionId, requestedModel, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, isTurnRunning, outgoing,
+    sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, isTurnRunning, outgoing,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
     title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide,
     questions, connections, decideConnection, answer, accept, loadEarlier, reopen,

@@ -1,0 +1,216 @@
+/* api_connections.c - a person's own sign-ins at servers with
+ * `credentials: user` (connect/accounts.h).
+ *
+ *   GET    /api/connections        which servers, and where one is connected
+ *   POST   /api/connections/NAME   {"url"}: the address to open in the browser
+ *   DELETE /api/connections/NAME   {"ok", "revoked"}: forget the tokens
+ *   GET    /connections/callback   the browser comes back from the issuer
+ *   GET    /connections/finish     the same browser, with its cookie
+ *
+ * Everything is about the person who sent the request (rq->who). The issuer's
+ * redirect comes from another site, so it carries no cookie: the callback only
+ * sends the browser on to a page of our own site, and that request says who it
+ * is. The sign-in is looked for among those of this person alone. */
+#include "codec/http/url.h"
+#include "connect/accounts.h"
+#include "servers/gateway_setup.h"
+#include "web/api_job.h"
+
+#define NAME_MAX_ ((size_t)1024)
+#define QUERY_MAX ((size_t)16384)
+
+static struct mo_accounts *accounts_of(struct mo_api *api, struct mo_req *rq)
+{
+    struct mo_accounts *all = NULL;
+
+    if (!mo_api_has(rq, api->gateway, "the servers are not known yet"))
+        return NULL;
+    all = mo_server_link_accounts(mo_gateway_setup_link(api->gateway), NULL);
+    if (!all)
+        mo_req_problem(rq, 503, "no_memory", "out of memory");
+    return all;
+}
+
+/* Errors that a person can do something about. */
+static void refuse(struct mo_api_job *j, const struct mo_err *why)
+{
+    static const struct mo_api_status rows[] = {
+        {MO_ENOTFOUND, 404, "not_found"},
+        {MO_EINVAL, 403, "sign_in_refused"},
+        {MO_EPOLICY, 403, "sign_in_refused"},
+        {MO_EBUSY, 409, "busy"},
+        {0, 502, "server_unavailable"},
+    };
+    const struct mo_api_status *s = mo_api_status(rows, why->code);
+
+    mo_api_problem(j, s->status, s->name, why->msg);
+}
+
+static void get_connections(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_accounts *all = accounts_of(api, rq);
+    mo_autobuf struct mo_buf b = {.max = MO_API_ANSWER_MAX};
+    struct mo_jw w;
+
+    if (!all)
+        return;
+    w = mo_jw_object(&b);
+    mo_jw_member_cstr(&w, "who", rq->who);
+    mo_jw_member_arr(&w, "connections");
+    mo_accounts_put(all, rq->who, &w);
+    mo_jw_end_all(&w);
+    mo_api_send(rq, &b);
+}
+
+/* --- connect and disconnect ----------------------------------------------- */
+
+static void on_begun(void *ctx, const char *url, const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_jw w;
+
+    if (why) {
+        refuse(j, why);
+        return;
+    }
+    w = mo_jw_object(&j->out);
+    mo_jw_member_cstr(&w, "url", url);
+    mo_jw_end(&w);
+    mo_api_reply(j, "application/json");
+}
+
+static void on_removed(void *ctx, const char *text, const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_jw w = mo_jw_object(&j->out);
+
+    (void)text;
+    mo_jw_member_bool(&w, "ok", true);
+    mo_jw_member_bool(&w, "revoked", !why);
+    if (why)
+        mo_jw_member_cstr(&w, "reason", why->msg);
+    mo_jw_end(&w);
+    mo_api_reply(j, "application/json");
+}
+
+enum { CONNECT, DISCONNECT };
+
+static void change(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api *api = rq->data;
+    struct mo_accounts *all = accounts_of(api, rq);
+    mo_autobuf struct mo_buf name = {.max = NAME_MAX_};
+    struct mo_api_job *j = all ? mo_api_job_new(api, rq) : NULL;
+    struct mo_err e;
+    int rc;
+
+    (void)body;
+    if (!j)
+        return;
+    if (mo_pct_decode(&name, mo_req_segment(rq, 2), false) < 0 ||
+        strlen(mo_buf_cstr(&name)) != name.len) {
+        mo_api_problem(j, 404, "not_found", "there is nothing here");
+        return;
+    }
+    if (rq->arg == CONNECT) {
+        rc = mo_accounts_begin(all, mo_buf_cstr(&name), rq->who, on_begun, j,
+                               &e);
+    } else {
+        mo_gateway_person(mo_gateway_setup_gateway(api->gateway),
+                          mo_buf_cstr(&name), rq->who, false);
+        rc = mo_accounts_remove(all, mo_buf_cstr(&name), rq->who, on_removed, j,
+                                &e);
+    }
+    if (rc < 0)
+        refuse(j, &e);
+}
+
+/* --- come back ------------------------------------------------------------ */
+
+/* Characters of a query that are also plain text in an HTML attribute. */
+static bool is_plain_query(struct mo_span q)
+{
+    return q.n && q.n <= QUERY_MAX &&
+           mo_span_only(q, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy"
+                           "z0123456789-._~%&=+:/?@!*,;$()");
+}
+
+static void on_callback(void *ctx, struct mo_req *rq)
+{
+    mo_autobuf struct mo_buf b = {.max = 8 * QUERY_MAX};
+
+    (void)ctx;
+    if (!is_plain_query(rq->query)) {
+        mo_req_problem(rq, 400, "bad_request", "no answer of an issuer");
+        return;
+    }
+    (void)mo_buf_puts(&b, "<!doctype html><title>Connecting</title>"
+                          "<meta http-equiv=\"refresh\" content=\"0;url="
+                          "/connections/finish?");
+    for (size_t i = 0; i < rq->query.n; i++) {
+        if (rq->query.p[i] == '&')
+            (void)mo_buf_puts(&b, "&amp;");
+        else
+            (void)mo_buf_putc(&b, rq->query.p[i]);
+    }
+    (void)mo_buf_puts(&b, "\">\n");
+    if (mo_buf_err(&b))
+        mo_req_problem(rq, 503, "no_memory", "out of memory");
+    else
+        mo_req_reply(rq, 200, "text/html; charset=utf-8", mo_buf_view(&b));
+}
+
+static void on_finished(void *ctx, const char *server, const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+
+    if (why) {
+        refuse(j, why);
+        return;
+    }
+    mo_gateway_person(mo_gateway_setup_gateway(j->api->gateway), server,
+                      mo_buf_cstr(&j->arg), true);
+    (void)mo_buf_puts(&j->out, "<!doctype html><title>Connected</title>"
+                               "<meta http-equiv=\"refresh\" content=\"0;url="
+                               "/connections?connected=");
+    (void)mo_pct_encode(&j->out, mo_span_cstr(server));
+    (void)mo_buf_puts(&j->out, "\">Connected. You can close this window.\n");
+    mo_api_reply(j, "text/html; charset=utf-8");
+}
+
+static void on_finish(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_accounts *all = NULL;
+    struct mo_api_job *j;
+    struct mo_err e;
+
+    if (mo_gate_is_foreign(rq)) {
+        mo_req_problem(rq, 403, "origin_refused",
+                       "another site cannot finish a sign-in");
+        return;
+    }
+    all = accounts_of(api, rq);
+    j = all ? mo_api_job_new(api, rq) : NULL;
+    if (!j)
+        return;
+    (void)mo_buf_puts(&j->arg, rq->who);
+    if (mo_accounts_finish(all, rq->who, rq->query, on_finished, j, &e) < 0)
+        refuse(j, &e);
+}
+
+int mo_api_connections_routes(struct mo_site *s, struct mo_api *api)
+{
+    static const struct mo_route routes[] = {
+        {MO_HTTP_GET, "/api/connections", 0, get_connections},
+        {MO_HTTP_POST, "/api/connections/{name}", .body = change,
+         .max = NAME_MAX_, .arg = CONNECT},
+        {MO_HTTP_DELETE, "/api/connections/{name}", .body = change,
+         .max = NAME_MAX_, .arg = DISCONNECT},
+        {MO_HTTP_GET, "/connections/callback", 0, on_callback},
+        {MO_HTTP_GET, "/connections/finish", 0, on_finish},
+    };
+
+    return mo_site_add(s, routes, MO_COUNT(routes), api);
+}
