@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,7 +15,10 @@
 #include "codec/seccomp.h"
 
 #define SIGNAL_BASE 128
-#define LINGER_NS   100000000
+#define LOOK_NS     10000000 /* between looks at unread output */
+#define LOOKS_MAX   500
+#define LINGER      10  /* looks: what was read is in pipes of the runtime */
+#define LINGER_LATE 100 /* ... and its reader was slow */
 
 static int set_limit(struct mo_span word)
 {
@@ -93,12 +97,25 @@ static int filter_calls(unsigned flags)
                : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0);
 }
 
-/* A runtime drops output that it has not read when the container ends. */
+static bool is_unread(int fd)
+{
+    int n = 0;
+
+    return ioctl(fd, FIONREAD, &n) == 0 && n > 0;
+}
+
+/* containerd ends an attach when it sees the end of stdout or of stderr, and
+ * drops what it has not read of the other. So both stay open until they were
+ * read, and a little longer. A reader that never comes is not waited for. */
 static int end_slowly(int status)
 {
-    const struct timespec pause = {.tv_nsec = LINGER_NS};
+    const struct timespec look = {.tv_nsec = LOOK_NS};
+    int i = 0, linger;
 
-    (void)nanosleep(&pause, NULL);
+    for (; i < LOOKS_MAX && (is_unread(1) || is_unread(2)); i++)
+        (void)nanosleep(&look, NULL);
+    for (linger = i > 1 ? LINGER_LATE : LINGER; linger > 0; linger--)
+        (void)nanosleep(&look, NULL);
     return status;
 }
 
