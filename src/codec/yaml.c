@@ -264,7 +264,7 @@ static int write_key(struct reader *r, struct mo_span key)
 {
     struct mo_json_doc doc;
 
-    if (key.p[0] == '"') {
+    if (key.n && key.p[0] == '"') {
         if (mo_json_parse(key, 1, &doc, NULL) < 0 ||
             !mo_json_is(doc.root, MO_JSON_STRING))
             return fail_at(r, "the key is not valid");

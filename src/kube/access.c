@@ -274,7 +274,7 @@ static int find_named(const struct reading *r, struct mo_json root,
 static int read_context(const struct reading *r, struct mo_json root,
                         const char *context)
 {
-    struct mo_json ctx, cluster, user;
+    struct mo_json ctx = root, cluster = root, user = root;
     const char *name;
     char what[PATH_MAX];
 

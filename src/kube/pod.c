@@ -510,7 +510,7 @@ static int compare(const struct mo_pod *p, bool fixed, struct mo_json pod,
                    struct mo_err *e)
 {
     mo_autobuf struct mo_buf b = {.max = MO_POD_BODY_MAX};
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.root = pod};
     int rc = compare_absent(pod, e);
 
     if (rc < 0)

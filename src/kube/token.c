@@ -47,14 +47,10 @@ struct mo_kube_token {
 static uint64_t read_time(const char *s)
 {
     struct tm tm = {.tm_isdst = 0};
-    int end = 0;
+    const char *end = strptime(s, "%Y-%m-%dT%H:%M:%SZ", &tm);
 
-    if (sscanf(s, "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &tm.tm_year, &tm.tm_mon,
-               &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end) != 6 ||
-        end != 20 || s[end] || tm.tm_year < 1970)
+    if (!end || *end || end - s != 20 || tm.tm_year < 70)
         return 0;
-    tm.tm_year -= 1900;
-    tm.tm_mon--;
     return (uint64_t)timegm(&tm);
 }
 
