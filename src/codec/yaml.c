@@ -280,7 +280,7 @@ static int write_key(struct reader *r, struct mo_span key)
 static int read_map(struct reader *r)
 {
     size_t indent = r->indent;
-    struct mo_span key, value;
+    struct mo_span key = MO_SPAN(""), value = MO_SPAN("");
     int rc = 0;
 
     mo_jw_obj(&r->w);
