@@ -224,6 +224,7 @@ static void kb_close(struct mo_boxes *bs)
 
     if (d->watch)
         mo_pods_stop(d->watch);
+    mo_timer_stop(d->bs.loop, &d->relabel);
     mo_kube_close(d->api, on_api_gone, d);
 }
 
@@ -234,6 +235,7 @@ static const struct mo_box_ops ops = {
     .adopt = mo_kbox_adopt,
     .stop = mo_kbox_stop,
     .let_go = mo_kbox_let_go,
+    .claim = mo_kbox_claim,
     .stats = mo_kb_stats,
     .list = mo_kb_list,
     .remove = mo_kb_remove,
@@ -271,6 +273,7 @@ int mo_boxes_kubernetes(struct mo_loop *l, const struct mo_boxes_opts *o,
     mo_boxes_setup(&d->bs, l, &ops);
     mo_list_init(&d->waiting);
     mo_later_init(&d->later, on_later);
+    mo_kb_label_setup(d);
     mo_kb_label(o->store, d->store);
     d->bs.network_way = "not at all: pods have no network";
     d->instance = mo_boxes_text(o->instance);

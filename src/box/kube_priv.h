@@ -3,7 +3,8 @@
  * kube.c has the cluster: reached when first needed, the NetworkPolicy of all
  * boxes, the watch of their pods. kube_box.c is the life of one box, kube_end.c
  * its end, kube_hold.c the start of its program, kube_pod.c the pod it asks
- * for, kube_ask.c the queries about boxes.
+ * for, kube_label.c the label of a warm box that was taken, kube_ask.c the
+ * queries about boxes.
  *
  * Invariants:
  *  1. Only mo_kbox_move() writes a box's step.
@@ -38,6 +39,8 @@ struct kb {
     struct mo_kube_call *greeting;
     struct mo_list waiting;
     struct mo_later later;
+    struct mo_timer relabel;  /* kube_label.c */
+    bool no_labels;           /* they may not be changed */
     bool policy_ok;           /* it was seen, and no pod was deleted since */
     bool lost;                /* the pods cannot be watched */
     char store[KB_LABEL_MAX]; /* as a label */
@@ -76,6 +79,7 @@ struct kb_box {
     uint64_t since, began; /* ns: its step, its pod */
     unsigned tries;
     bool adopted, warm, made, stopping, letting_go, has_end;
+    bool taken;        /* its pod still says that it is warm (kube_label.c) */
     bool streams_ours; /* io's streams are still ours */
     bool eof, broken;  /* the attach has ended; with a broken frame */
     bool seen;         /* state has changed */
@@ -146,6 +150,10 @@ void mo_kbox_engine_gone(struct kb_box *b, const struct mo_err *why);
 void mo_kbox_wind_up(struct kb_box *b);
 /* The pod has ended, or was deleted: why is in b->state. */
 void mo_kbox_ended(struct kb_box *b);
+
+/* kube_label.c */
+void mo_kb_label_setup(struct kb *d);
+void mo_kbox_claim(struct mo_box *b, const struct mo_box_spec *spec);
 
 /* kube_ask.c */
 int mo_kb_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,

@@ -279,7 +279,10 @@ static void fill_headers(const struct mo_kube_call *c, struct mo_span token,
     }
     add_header(h, "Accept", MO_SPAN("application/json"));
     if (c->has_body)
-        add_header(h, "Content-Type", MO_SPAN("application/json"));
+        add_header(h, "Content-Type",
+                   strcmp(c->method, "PATCH") == 0
+                       ? MO_SPAN("application/merge-patch+json")
+                       : MO_SPAN("application/json"));
 }
 
 static int start_call(struct mo_kube_call *c, struct mo_span token,

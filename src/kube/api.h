@@ -44,7 +44,7 @@ struct mo_kube_reply {
 struct mo_kube_req {
     const char *method;  /* NULL: GET */
     const char *path;    /* "/api/v1/namespaces/boxes/pods" */
-    struct mo_span body; /* JSON; p == NULL: none */
+    struct mo_span body; /* JSON, of a PATCH a merge patch; p == NULL: none */
     unsigned total_ms;   /* of one try; 0: ANSWER_MS */
     unsigned idle_ms;    /* of a streamed answer; 0: forever */
     bool once;           /* no repetitions */

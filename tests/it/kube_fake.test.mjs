@@ -92,3 +92,32 @@ test('admission that changes a pod: refused, and the pod is deleted', async () =
   await assert.rejects(us.start('h'), /the cluster changed containers/);
   assert.equal(fake.pods.size, 0);
 });
+
+test('a warm box is taken without a request; its pod gets the session after that', async () => {
+  fake.change = (pod) => pod;
+  us.tell('warm', { n: 1 });
+  const ready = () => eventually('one is warm', async () => {
+    us.tell('warm?');
+    return (await us.next('warm')).n === 1;
+  });
+  await ready();
+  fake.seen = [];
+  const { id } = await us.start('w', { session: 'mine', expires: 4102444800 });
+  assert.deepEqual(fake.seen.filter((s) => s.includes(id)), []);
+  await echoes('w');
+  await eventually('it is named', () => fake.pods.get(id).metadata.annotations['mo.session'] === 'mine');
+  assert.deepEqual(fake.seen.filter((s) => s.includes(id)), [`PATCH /api/v1/namespaces/boxes/pods/${id}`]);
+  const { 'mo.warm': warm, 'mo.expires': expires } = fake.pods.get(id).metadata.annotations;
+  assert.deepEqual([warm, expires], ['0', '4102444800']);
+  await us.stop('w');
+
+  await ready();
+  fake.first = [[/^PATCH/, 403, {}, { message: 'no' }]];
+  const { id: other } = await us.start('x', { session: 'other' });
+  await eventually('it was refused', () => fake.first.length === 0);
+  await echoes('x');
+  assert.equal(fake.pods.get(other).metadata.annotations['mo.warm'], '1');
+  await us.stop('x');
+  us.tell('warm', { n: 0 });
+  await eventually('the last is removed', () => fake.pods.size === 0);
+});

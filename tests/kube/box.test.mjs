@@ -269,6 +269,10 @@ test('warm boxes: kept ready, taken without a request, removed at the end', { sk
   assert.ok(a.ms < 100 && b.ms < 100, `${a.ms} ${b.ms}`);
   await ready(2);
   assert.equal((await own.list()).length, 4);
+  await eventually('their pods say whose they are', async () => {
+    const rows = await own.list();
+    return [a, b].every(({ id }, i) => rows.some((r) => r.id === id && r.session === 'ab'[i] && !r.warm));
+  });
   await own.stop('a');
   await own.stop('b');
   await own.close();

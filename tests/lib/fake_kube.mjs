@@ -91,6 +91,11 @@ export class FakeKube {
       return say(201, pod);
     }
     if (name && req.method === 'GET' && this.pods.has(name)) return say(200, this.pods.get(name));
+    if (name && req.method === 'PATCH' && this.pods.has(name)) {
+      if (req.headers['content-type'] !== 'application/merge-patch+json') return say(415, { message: what });
+      Object.assign(this.pods.get(name).metadata.annotations, JSON.parse(text).metadata.annotations);
+      return say(200, this.pods.get(name));
+    }
     if (name && req.method === 'DELETE' && this.pods.delete(name)) return say(200, {});
     return name ? say(404, { message: `pods "${name}" not found` }) : say(400, { message: what });
   }

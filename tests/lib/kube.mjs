@@ -11,7 +11,7 @@ import { Boxes, build, toolbox } from './box.mjs';
 import { busybox, image } from './image.mjs';
 
 const top = fileURLToPath(new URL('../..', import.meta.url));
-const state = process.env.MO_KUBE_STATE ?? '/tmp/mo-kube';
+export const state = process.env.MO_KUBE_STATE ?? '/tmp/mo-kube';
 const script = join(top, 'scripts/kube');
 
 /** Why it cannot be tested here, or false. */
@@ -50,7 +50,7 @@ async function must(method, path, body) {
 
 /** The rights that docs/kubernetes.md asks for. */
 export const rules = [
-  { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'watch', 'delete'] },
+  { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'watch', 'patch', 'delete'] },
   { apiGroups: [''], resources: ['pods/attach'], verbs: ['get', 'create'] },
   { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['get', 'create'] },
 ];
