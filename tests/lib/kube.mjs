@@ -18,15 +18,14 @@ const script = join(top, 'scripts/kube');
 export const noKube = existsSync(join(state, 'admin.conf')) ? false
   : 'the cluster of scripts/kube (make test-kube)';
 
-/** One request of an administrator: { status, json, text }. */
-export function api(method, path, body) {
-  const pki = join(state, 'pki');
+const pki = (name) => readFileSync(join(state, 'pki', name));
+
+/** One request: { status, json, text }. who: options of https. */
+function ask(who, method, path, body, type = 'application/json') {
   return new Promise((resolve, reject) => {
     const req = https.request({
-      host: '10.77.0.1', port: 6443, method, path, agent: false,
-      ca: readFileSync(join(pki, 'ca.crt')), cert: readFileSync(join(pki, 'admin.crt')),
-      key: readFileSync(join(pki, 'admin.key')),
-      headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
+      host: '10.77.0.1', port: 6443, method, path, agent: false, ca: pki('ca.crt'), ...who,
+      headers: { ...(body === undefined ? {} : { 'Content-Type': type }), ...who.headers },
     }, (res) => {
       let text = '';
       res.on('data', (d) => (text += d));
@@ -38,17 +37,37 @@ export function api(method, path, body) {
       });
     });
     req.on('error', reject);
-    req.end(body === undefined ? undefined : JSON.stringify(body));
+    req.end(body === undefined || typeof body === 'string' ? body : JSON.stringify(body));
   });
 }
 
-async function must(method, path, body) {
-  const answer = await api(method, path, body);
+/** ... of an administrator, or of whoever has the token. */
+export const api = (method, path, body, type) =>
+  ask({ cert: pki('admin.crt'), key: pki('admin.key') }, method, path, body, type);
+export const asToken = (token, method, path, body) =>
+  ask({ headers: { Authorization: `Bearer ${token}` } }, method, path, body);
+
+/** Applies one document of YAML as `kubectl apply --server-side` does: fields
+ *  that the cluster does not know are refused. Returns the object. */
+export async function apply(yaml) {
+  const [, version] = /^apiVersion: (\S+)/m.exec(yaml);
+  const [, kind] = /^kind: (\S+)/m.exec(yaml);
+  const [, name] = /^metadata:\n {2}name: (\S+)/m.exec(yaml);
+  const namespace = /^ {2}namespace: (\S+)/m.exec(yaml)?.[1];
+  const known = version === 'policy/v1' ? 'policy/v1beta1' : version; // this cluster is older than that
+  const plural = `${kind.toLowerCase().replace(/y$/, 'ie')}s`;
+  return must('PATCH', `${known === 'v1' ? '/api' : '/apis'}/${known}${namespace ? `/namespaces/${namespace}` : ''}/${
+    plural}/${name}?fieldManager=test`, yaml.replace(`apiVersion: ${version}`, `apiVersion: ${known}`),
+  'application/apply-patch+yaml');
+}
+
+async function must(method, path, body, type) {
+  const answer = await api(method, path, body, type);
   if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`);
   return answer.json;
 }
 
-/** The rights that docs/kubernetes.md asks for. */
+/** The rights of deploy/kubernetes/boxes.yaml. */
 export const rules = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'watch', 'patch', 'delete'] },
   { apiGroups: [''], resources: ['pods/attach'], verbs: ['get', 'create'] },
