@@ -2,7 +2,7 @@
 #   V=1 shows every command.  JOBS=n limits parallel compilers.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build release asan clang lint format fuzz bench docs \
+.PHONY: help run test test-kube build release asan clang lint format fuzz bench docs \
 	conformance long screenshots setup clean
 
 V ?=
@@ -11,7 +11,7 @@ export V JOBS CI
 bin := build/src/app/mcp-orchestrator
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
 	    awk -F '\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
 
 run: ## set up, build and start; prints the page's address
@@ -24,6 +24,12 @@ test: ## set up, build and run every test
 	@scripts/build release
 	@scripts/build asan
 	@scripts/test $(TESTS)
+
+test-kube: ## the tests of boxes in pods, on a Kubernetes cluster of its own
+	@scripts/setup --for kube
+	@scripts/build asan
+	@scripts/kube up
+	@scripts/test --kube $(TESTS); rc=$$?; scripts/kube down; exit $$rc
 
 build: release ## the same as release
 
@@ -59,6 +65,7 @@ conformance: ## the official MCP suite, both wires, server and client
 
 long: ## 100,000 calls of a crowd, 20 published servers in boxes, release build
 	@scripts/setup --for test
+	@scripts/build asan
 	@scripts/build bench
 	@MO_LONG=1 scripts/test it/crowd
 	@MO_LONG=1 scripts/test it/connections_crowd

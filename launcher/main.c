@@ -4,6 +4,7 @@
  *                      unix socket
  *   mo-box --sweep DIR remove what killed keepers left behind
  *   mo-box --owner UID:GID ...  either of them, for another user (owner.h)
+ *   mo-box --hold ...  in a pod: the init of its program (hold.h)
  *   mo-box --network PORTS DIR [FILES]  in a container: the network of a docker
  *                      box (container_net.h); DIR "-": over stdin and stdout
  *
@@ -32,6 +33,7 @@
 #include <unistd.h>
 
 #include "launcher/container_net.h"
+#include "launcher/hold.h"
 #include "launcher/keeper.h"
 #include "launcher/kernel.h"
 #include "launcher/sweep.h"
@@ -91,6 +93,8 @@ int main(int argc, char **argv)
     int type, request;
     socklen_t n = sizeof(type);
 
+    if (argc > 1 && strcmp(argv[1], "--hold") == 0)
+        return mo_hold(argc - 2, argv + 2);
     if ((argc == 4 || argc == 5) && strcmp(argv[1], "--network") == 0)
         return mo_container_net(argv[2], argv[3], argv[4]);
     if (argc >= 3 && strcmp(argv[1], "--owner") == 0) {

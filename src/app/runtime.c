@@ -184,6 +184,7 @@ static int open_store(struct mo_runtime *h, struct mo_err *e)
     struct mo_store_opts o = {
         .history_ttl_ms = (uint64_t)h->cfg->sessions.history_ttl_seconds * 1000,
         .audit_ttl_ms = (uint64_t)h->cfg->audit.keep_days * 24 * 3600 * 1000,
+        .replicas = (unsigned)h->cfg->store.replicas,
     };
     mo_autowipe struct mo_buf url = {.max = URL_MAX};
 

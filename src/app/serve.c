@@ -217,10 +217,11 @@ static bool mcp_gate(void *ctx, struct mo_req *rq,
     struct mo_span sent = mo_http_get(rq->head, "Authorization");
 
     (void)snprintf(caller, MO_EP_CALLER_MAX, "%s", rq->who);
+    (void)mo_span_cut(&sent, ' '); /* Bearer or DPoP */
     /* A person of a provider, with a token of that provider. */
     if (s->gateway && strchr(rq->who, ':') && strcmp(rq->door, "token") == 0)
         mo_server_link_subject(mo_gateway_setup_link(s->gateway), rq->who,
-                               mo_span_trim(mo_span_skip(sent, 7)));
+                               mo_span_trim(sent));
     return true;
 }
 
@@ -312,7 +313,7 @@ static void take_runtime(struct server *s, struct mo_runtime *h)
 {
     s->opening = false;
     s->runtime = h;
-    if (h && s->approvals) {
+    if (h && s->approvals && mo_runtime_sessions(h)) {
         mo_audit_store(mo_approvals_audit(s->approvals), mo_runtime_store(h));
         mo_runtime_approvals(h, s->approvals);
     }
@@ -335,7 +336,9 @@ static void on_store(void *ctx, struct mo_runtime *h, const struct mo_err *why)
     take_runtime(ctx, h);
 }
 
-/* There are no boxes: the audit log and personal tokens have the store. */
+/* There are no boxes: personal tokens, budgets and logins have the store. The
+ * audit log writes to its file only: nobody could read the rows in the store,
+ * and they would add a fifth to the cost of a call. */
 static void open_store_alone(struct server *s)
 {
     s->opening = mo_runtime_open(s->loop, s->first, MO_RUNTIME_STORE, on_store,

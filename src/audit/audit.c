@@ -424,12 +424,14 @@ int mo_audit_first(struct mo_audit *a, const struct mo_audit_row *r,
     struct first *f;
     int rc;
 
-    if (!a->store)
-        return mo_fail(e, MO_EUNAVAIL, "the store is closed");
     mo_audit_row_put(&row, r);
     if (mo_buf_err(&row) ||
         (!a->whole && !mo_audit_row_for_file(&bare, mo_buf_view(&row), false)))
         return mo_fail(e, MO_ETOOBIG, "the request is too big");
+    if (!a->store) {
+        mo_audit_note(a, r);
+        return mo_audit_sure(a, done, ctx, e);
+    }
     f = mo_new(struct first);
     if (!f)
         return mo_fail(e, MO_ENOMEM, "out of memory");

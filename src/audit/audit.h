@@ -73,7 +73,7 @@ int mo_audit_begin_row(struct mo_audit *a, struct mo_span session,
 void mo_audit_end(struct mo_audit *a, struct mo_audit_open *o);
 
 /* Writes a row and calls done() once, later, when it is synced to disk, in the
- * store and in the file, or with the error. */
+ * file and in the store if there is one, or with the error. */
 int mo_audit_first(struct mo_audit *a, const struct mo_audit_row *r,
                    mo_done_fn *done, void *ctx, struct mo_err *e);
 /* The same for a command without a loop: blocks, and writes to the file

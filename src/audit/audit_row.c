@@ -23,6 +23,7 @@ void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r)
         mo_jw_member(&w, r->event, r->subject);
     mo_jw_member_opt(&w, "name", r->name);
     mo_jw_member_opt(&w, "server", r->server);
+    mo_jw_member_opt(&w, "session", r->session);
     mo_jw_member_opt(&w, "tool", r->tool);
     mo_jw_member_opt(&w, "call", r->call);
     mo_jw_member_raw(&w, "args", r->args);

@@ -18,7 +18,7 @@
 struct mo_audit_row {
     const char *event;      /* what was done: "accepted", "refused", ... */
     struct mo_span subject; /* value of that member */
-    struct mo_span name, server, tool, call;
+    struct mo_span name, server, session, tool, call;
     struct mo_span args, plan, entry; /* JSON */
     const char *digest, *action, *by, *decided_by;
     const char *outcome, *reason;

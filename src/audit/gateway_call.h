@@ -77,6 +77,7 @@ struct mo_gw_case {
     /* Set by the gateway as they become known: */
     char id[MO_GW_CASE_ID_LEN + 1]; /* if a person is asked; else "" */
     bool by_client;                 /* the client is asked */
+    bool decided;                   /* no answer counts any more */
     enum mo_gw_outcome outcome;
     uint64_t ms, waited_ms; /* total; waiting for a person */
     size_t bytes;           /* of the answer */

@@ -6,10 +6,10 @@
  * knows no MCP, and of sessions only a label; the rooms above decide who may
  * have a box.
  *
- * Two drivers keep the same policy (struct mo_box_spec): `docker` (Engine API,
- * any engine that speaks it) and `native` (mo-box). A box outlives the
- * process: after a restart the boxes of earlier processes are listed, and
- * adopted or removed.
+ * Three drivers keep the same policy (struct mo_box_spec): `docker` (Engine
+ * API, any engine that speaks it), `native` (mo-box) and `kubernetes` (pods of
+ * a cluster). A box outlives the process: after a restart the boxes of earlier
+ * processes are listed, and adopted or removed.
  *
  * Invariants:
  *  1. on_ready fires at most once, on_gone exactly once, last, for every box
@@ -206,6 +206,17 @@ struct mo_box_asker {
     void (*closed)(void *ctx, const char *box); /* its network has ended */
 };
 
+/* The cluster of kubernetes boxes. NULL or "": the default. */
+struct mo_box_cluster {
+    const char *kubeconfig, *context; /* kube/access.h */
+    const char *ns;                   /* namespace; the context's */
+    const char *image;                /* with our toolbox; needed unless a spec
+                                         names one */
+    const char *runtime_class, *pull_secret;
+    const char *node_selector; /* a JSON object of texts */
+    const char *pull_policy;   /* IfNotPresent */
+};
+
 struct mo_boxes_opts {
     const char *store;      /* label: which store's sessions these are, a stable
                                id of it; boxes of other stores are not ours */
@@ -213,11 +224,12 @@ struct mo_boxes_opts {
     const char *dir;        /* 0700, ours: sockets and locks (native) */
     struct mo_span toolbox; /* the bytes of mo-toolbox */
     struct mo_span launcher; /* the bytes of mo-box (native) */
-    int helper;          /* socket of the privileged helper, which runs mo-box
-                            (native); 0: none */
-    const char *engine;  /* docker: as DOCKER_HOST; NULL: the default places */
-    const char *network; /* as of a spec, for boxes that are adopted */
-    const char *const *mounts;           /* the same; borrowed */
+    int helper;         /* socket of the privileged helper, which runs mo-box
+                           (native); 0: none */
+    const char *engine; /* docker: as DOCKER_HOST; NULL: the default places */
+    const struct mo_box_cluster *cluster; /* kubernetes; NULL: the defaults */
+    const char *network;       /* as of a spec, for boxes that are adopted */
+    const char *const *mounts; /* the same; borrowed */
     const struct mo_host_guard *guard;   /* borrowed; may be NULL */
     mo_box_connection_fn *on_connection; /* may be NULL */
     mo_box_mounts_fn *on_mounts;         /* may be NULL */
@@ -231,6 +243,8 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
                     struct mo_boxes **out, struct mo_err *e);
 int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
                     struct mo_boxes **out, struct mo_err *e);
+int mo_boxes_kubernetes(struct mo_loop *l, const struct mo_boxes_opts *o,
+                        struct mo_boxes **out, struct mo_err *e);
 
 /* --- specs (spec.c) ------------------------------------------------------ */
 

@@ -7,8 +7,6 @@
 #include "box/docker_priv.h"
 #include "codec/seccomp.h"
 
-#define BUSYBOX_MAX ((size_t)16 * 1024 * 1024)
-
 /* --- who waits for the engine -------------------------------------------- */
 
 /* Runs the waiting boxes: all of them after a failure, else those that have
@@ -39,33 +37,16 @@ static bool image_wanted(const struct dk *d)
 
 /* --- our image ----------------------------------------------------------- */
 
-/* Leaves b empty if there is none. */
-static void read_busybox(struct mo_buf *b)
-{
-    static const char *const places[] = {"/bin/busybox", "/usr/bin/busybox",
-                                         "/usr/local/bin/busybox"};
-
-    for (size_t i = 0; i < MO_COUNT(places); i++) {
-        if (mo_file_read(places[i], BUSYBOX_MAX, b, NULL, NULL) == 0 &&
-            mo_image_is_static(mo_buf_view(b)))
-            return;
-        mo_buf_reset(b);
-    }
-}
-
 static int make_image(struct dk *d, struct mo_err *e)
 {
     struct mo_image_parts p = {
         .toolbox = d->toolbox, .launcher = d->launcher, .arch = d->facts.arch};
-    mo_autobuf struct mo_buf busybox = {.max = BUSYBOX_MAX};
     int rc;
 
     if (d->image.tar.len)
         return 0;
-    read_busybox(&busybox);
-    p.busybox = mo_buf_view(&busybox);
     mo_buf_fini(&d->image.tar);
-    rc = mo_image_make(&p, &d->image, e);
+    rc = mo_image_make_here(&p, &d->image, e);
     if (rc < 0)
         mo_buf_fini(&d->image.tar);
     return rc;

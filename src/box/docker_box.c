@@ -128,8 +128,9 @@ static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
 {
     struct dk_box *b = ctx;
     struct mo_err e;
-    int rc =
-        why ? why->code : mo_split(s, early, mo_docker_box_cut, b, &b->io, &e);
+    int rc = why ? why->code
+                 : mo_split(s, MO_SPLIT_DOCKER, early, mo_docker_box_cut, b,
+                            &b->io, &e);
 
     if (why)
         e = *why;

@@ -186,7 +186,7 @@ static int take_stream(struct dk_far *f, struct mo_stream *s,
     static const struct mo_stream_cb err_cb = {.on_read = on_err_read,
                                                .on_close = on_err_close};
     struct mo_split_io io;
-    int rc = mo_split(s, early, NULL, NULL, &io, e);
+    int rc = mo_split(s, MO_SPLIT_DOCKER, early, NULL, NULL, &io, e);
 
     if (rc < 0)
         return rc;

@@ -8,6 +8,7 @@
 #include "base/rand.h"
 
 #define ARENA_MAX      ((size_t)256 * 1024)
+#define AFTER_MS       20 /* a session that takes a box starts first */
 #define BACKOFF_MS     500
 #define BACKOFF_MAX    60000
 /* Warm boxes end soon after this process dies. */
@@ -25,14 +26,19 @@ static uint64_t backoff(unsigned failures)
     return ms / 2 + mo_random_u64() % (ms / 2);
 }
 
-static void refill_later(struct mo_boxes *bs)
+static void refill_after(struct mo_boxes *bs, uint64_t ms)
 {
     struct mo_box_pool *p = &bs->pool;
 
     if (bs->closing || p->filling || p->have >= p->want)
         return;
     mo_timer_start(bs->loop, &p->refill,
-                   p->failures ? backoff(p->failures) : 0);
+                   p->failures ? backoff(p->failures) : ms);
+}
+
+static void refill_later(struct mo_boxes *bs)
+{
+    refill_after(bs, 0);
 }
 
 /* --- boxes come and go --------------------------------------------------- */
@@ -114,7 +120,8 @@ struct mo_box *mo_box_pool_take(struct mo_boxes *bs,
     leave_pool(b);
     b->pooled = false;
     mo_box_move(b, MO_BOX_CLAIMED);
-    refill_later(bs);
+    if (!mo_timer_on(&p->refill))
+        refill_after(bs, AFTER_MS);
     return b;
 }
 

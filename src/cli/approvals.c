@@ -134,7 +134,7 @@ static void put_names(struct mo_buf *b, const char *before, struct mo_json list)
         mo_buf_putc(b, '\n');
 }
 
-/* Who must approve it, where the rule says so. */
+/* The persons who must approve it, where the rule names them. */
 static void put_panel(struct mo_buf *b, struct mo_json v)
 {
     uint64_t need = 0;

@@ -181,13 +181,16 @@ static void on_signal(void *ctx, int signo)
         mo_box_stop(r->box);
 }
 
-/* "native", "docker", or an image; NULL: from the configuration. */
+/* "native", "docker", "kubernetes", or an image; NULL: from the configuration.
+ */
 static void read_where(const char *word, struct mo_box_drivers_opts *o)
 {
     if (word && strcmp(word, "native") == 0)
         o->driver = MO_DRIVER_NATIVE;
     else if (word && strcmp(word, "docker") == 0)
         o->driver = MO_DRIVER_DOCKER;
+    else if (word && strcmp(word, "kubernetes") == 0)
+        o->driver = MO_DRIVER_KUBERNETES;
     else
         o->image = word;
 }
@@ -282,9 +285,9 @@ int mo_run_box_run(struct mo_cli *c)
     int rc;
 
     if (c->dashes == SIZE_MAX || c->dashes > 1 || c->nargs <= first)
-        return mo_cli_error(
-            c, MO_EXIT_USAGE,
-            "usage: box run [native|docker|IMAGE] -- COMMAND ARGUMENTS...");
+        return mo_cli_error(c, MO_EXIT_USAGE,
+                            "usage: box run [DRIVER|IMAGE] "
+                            "-- COMMAND ARGUMENTS...");
     for (size_t i = first; i < c->nargs; i++)
         argv[i - first] = c->args[i];
     rc = mo_cmd_runtime_load(c, &r.m);
@@ -301,14 +304,30 @@ int mo_run_box_run(struct mo_cli *c)
     return rc;
 }
 
+/* For nodes of a cluster, which get images from elsewhere. */
+static int save_image(struct mo_cli *c, const char *path)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    char tag[MO_BOX_DRIVERS_TAG];
+    struct mo_err e;
+
+    if (mo_box_drivers_save_image(path, tag, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
+    mo_buf_printf(&b, "image %s written to %s\n", tag, path);
+    return mo_cli_print(c, &b);
+}
+
 int mo_run_box_image(struct mo_cli *c)
 {
     struct mo_box_drivers_opts o = {
         .store = "image", .instance = "image", .driver = MO_DRIVER_DOCKER};
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     autorun struct run r = {.gone = false};
-    int rc = mo_cmd_runtime_load(c, &r.m);
+    int rc;
 
+    if (mo_cli_has(c, "out"))
+        return save_image(c, mo_cli_get(c, "out"));
+    rc = mo_cmd_runtime_load(c, &r.m);
     if (rc)
         return rc;
     o.cfg = r.m.cfg.now;

@@ -130,7 +130,7 @@ static int audit_removal(struct mo_cli *c, struct removal *r,
 {
     const struct mo_audit_row row = {
         .event = "kind",
-        .subject = MO_SPAN("connection"),
+        .subject = MO_SPAN("account"),
         .server = mo_span_cstr(c->args[0]),
         .outcome = "disconnected",
         .via = "command",

@@ -91,11 +91,12 @@ static int read_header(struct mo_json header, struct mo_arena *a,
 int mo_jwt_parse(struct mo_span token, struct mo_arena *a, struct mo_jwt *out,
                  struct mo_err *e)
 {
-    static const char *const in_header[] = {"alg", "kid", "crit", "b64"};
-    static const char *const in_claims[] = {"iss", "sub", "aud", "exp",
-                                            "nbf", "iat", "azp", "nonce"};
+    static const char *const in_header[] = {"alg", "kid", "crit",
+                                            "b64", "typ", "jwk"};
+    static const char *const in_claims[] = {"iss", "sub", "aud",   "exp", "nbf",
+                                            "iat", "azp", "nonce", "cnf", "jti",
+                                            "htm", "htu", "ath"};
     struct mo_span rest = token, header, claims;
-    struct mo_json head;
     int rc;
 
     *out = (struct mo_jwt){.kid = {NULL, 0}};
@@ -106,7 +107,7 @@ int mo_jwt_parse(struct mo_span token, struct mo_arena *a, struct mo_jwt *out,
     if (!rest.p || mo_span_find(rest, '.') >= 0)
         return mo_fail(e, MO_EPROTO, "the token has not three parts");
     out->signed_part = mo_span(token.p, header.n + 1 + claims.n);
-    rc = decode_object(header, a, in_header, MO_COUNT(in_header), &head);
+    rc = decode_object(header, a, in_header, MO_COUNT(in_header), &out->header);
     if (rc == 0)
         rc = decode_object(claims, a, in_claims, MO_COUNT(in_claims),
                            &out->claims);
@@ -116,7 +117,7 @@ int mo_jwt_parse(struct mo_span token, struct mo_arena *a, struct mo_jwt *out,
         rc = MO_ETOOBIG;
     if (rc < 0)
         return mo_fail(e, rc, "the token is malformed");
-    return read_header(head, a, out, e);
+    return read_header(out->header, a, out, e);
 }
 
 /* --- claims -------------------------------------------------------------- */

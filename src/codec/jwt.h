@@ -26,7 +26,7 @@ struct mo_jwt {
     enum mo_jwt_alg alg;
     struct mo_span kid; /* {NULL, 0}: none */
     struct mo_span signed_part, signature;
-    struct mo_json claims;
+    struct mo_json header, claims;
 };
 
 /* The algorithm of that name; false: not accepted. */

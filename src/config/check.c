@@ -61,7 +61,8 @@ static void check_fallbacks(struct mo_config_load *l,
 static bool is_boxed(const struct mo_config_mcp *m)
 {
     return m->command &&
-           (m->sandbox == MO_DRIVER_NATIVE || m->sandbox == MO_DRIVER_DOCKER);
+           (m->sandbox == MO_DRIVER_NATIVE || m->sandbox == MO_DRIVER_DOCKER ||
+            m->sandbox == MO_DRIVER_KUBERNETES);
 }
 
 /* --- networks of boxes --------------------------------------------------- */

@@ -54,8 +54,10 @@ enum mo_driver {
     MO_DRIVER_AUTO,
     MO_DRIVER_NATIVE,
     MO_DRIVER_DOCKER,
+    MO_DRIVER_KUBERNETES, /* never chosen by AUTO */
     MO_DRIVER_NONE
 };
+enum mo_pull { MO_PULL_IF_NOT_PRESENT, MO_PULL_ALWAYS, MO_PULL_NEVER };
 enum mo_transport {
     MO_TRANSPORT_AUTO,
     MO_TRANSPORT_STDIO,
@@ -64,7 +66,7 @@ enum mo_transport {
     MO_TRANSPORT_BOX
 };
 enum mo_scope { MO_SCOPE_SHARED, MO_SCOPE_SESSION };
-/* Whose credentials a server gets. */
+/* The credentials that a server gets. */
 enum mo_credentials {
     MO_CREDENTIALS_SHARED,
     MO_CREDENTIALS_USER,
@@ -220,6 +222,12 @@ struct mo_config_llm {
     struct mo_config_api claude, gemini, openai;
 };
 
+struct mo_config_kubernetes {
+    const char *kubeconfig, *context, *ns, *image, *runtime_class, *pull_secret;
+    int pull_policy; /* enum mo_pull */
+    struct mo_config_map node_selector;
+};
+
 struct mo_config_sandbox {
     int driver;
     const char *image, *docker_host;
@@ -227,6 +235,7 @@ struct mo_config_sandbox {
     double cpus;
     struct mo_config_network network;
     struct mo_config_mounts mounts;
+    struct mo_config_kubernetes kubernetes;
 };
 
 struct mo_config_sessions {
@@ -235,6 +244,7 @@ struct mo_config_sessions {
 
 struct mo_config_store {
     const char *url, *dir;
+    int64_t replicas; /* of Redis, which must have a write */
 };
 
 struct mo_config_webhook {

@@ -61,10 +61,14 @@ static const struct mo_key_word providers[] = {
     {"demo", MO_LLM_DEMO},
 };
 static const struct mo_key_word drivers[] = {
-    {"auto", MO_DRIVER_AUTO},
-    {"native", MO_DRIVER_NATIVE},
-    {"docker", MO_DRIVER_DOCKER},
+    {"auto", MO_DRIVER_AUTO},     {"native", MO_DRIVER_NATIVE},
+    {"docker", MO_DRIVER_DOCKER}, {"kubernetes", MO_DRIVER_KUBERNETES},
     {"none", MO_DRIVER_NONE},
+};
+static const struct mo_key_word pulls[] = {
+    {"IfNotPresent", MO_PULL_IF_NOT_PRESENT},
+    {"Always", MO_PULL_ALWAYS},
+    {"Never", MO_PULL_NEVER},
 };
 static const struct mo_key_word transports[] = {
     {"auto", MO_TRANSPORT_AUTO},
@@ -170,10 +174,11 @@ static const char *check_https(const char *s)
 
 static const char *check_store(const char *s)
 {
-    return starts_with(s, "sqlite: redis:// rediss:// redis+unix:")
+    return starts_with(s, "sqlite: redis:// rediss:// redis+sentinel:// "
+                          "rediss+sentinel:// redis+unix:")
                ? NULL
-               : "must be sqlite:FILE, redis://HOST:PORT, rediss://HOST:PORT "
-                 "or redis+unix:SOCKET";
+               : "must be sqlite:FILE, redis://HOST:PORT, rediss://HOST:PORT, "
+                 "redis+sentinel://HOST:PORT/MASTER or redis+unix:SOCKET";
 }
 
 static const char *check_docker(const char *s)
@@ -481,6 +486,26 @@ static const struct mo_key llm_rows[] = {
 static const struct mo_keys llm_keys = KEYS(llm_rows);
 #undef T
 
+#define T mo_config_kubernetes
+static const struct mo_key kubernetes_rows[] = {
+    {.name = "kubeconfig", STR(kubeconfig), RESTART, .check = check_not_empty},
+    {.name = "context", STR(context), RESTART, .check = check_not_empty},
+    {.name = "namespace", STR(ns), RESTART, .check = check_not_empty},
+    {.name = "image", STR(image), RESTART, .check = check_not_empty},
+    {.name = "pullPolicy",
+     WORD(pull_policy, pulls),
+     RESTART,
+     .def = "IfNotPresent"},
+    {.name = "pullSecret", STR(pull_secret), RESTART, .check = check_not_empty},
+    {.name = "runtimeClass",
+     STR(runtime_class),
+     RESTART,
+     .check = check_not_empty},
+    {.name = "nodeSelector", MAP(node_selector), RESTART},
+};
+static const struct mo_keys kubernetes_keys = KEYS(kubernetes_rows);
+#undef T
+
 #define T mo_config_sandbox
 static const struct mo_key sandbox_rows[] = {
     {.name = "driver", WORD(driver, drivers), RESTART, .def = "auto"},
@@ -503,6 +528,8 @@ static const struct mo_key sandbox_rows[] = {
      .check = check_docker,
      .env = "DOCKER_HOST",
      .def = "unix:///var/run/docker.sock"},
+    {.name = "kubernetes",
+     SECTION(kubernetes, mo_config_kubernetes, kubernetes_keys)},
 };
 static const struct mo_keys sandbox_keys = KEYS(sandbox_rows);
 #undef T
@@ -534,6 +561,7 @@ static const struct mo_key store_rows[] = {
      .check = check_not_empty,
      RESTART,
      .env = "MCP_ORCHESTRATOR_STATE_DIR,STATE_DIRECTORY"},
+    {.name = "replicas", INT(replicas, 0, 16), RESTART, .def = "0"},
 };
 static const struct mo_keys store_keys = KEYS(store_rows);
 #undef T

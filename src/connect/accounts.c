@@ -87,7 +87,7 @@ static void note(const struct mo_accounts *c, const char *server,
 {
     const struct mo_audit_row row = {
         .event = "kind",
-        .subject = MO_SPAN("connection"),
+        .subject = MO_SPAN("account"),
         .server = mo_span_cstr(server),
         .outcome = outcome,
         .reason = reason,
@@ -380,6 +380,11 @@ static const struct mo_config_mcp *find_server(const struct mo_accounts *c,
         mo_server_link_find(c->cfg, mo_span_cstr(server));
 
     return s && s->enabled && s->credentials == MO_CREDENTIALS_USER ? s : NULL;
+}
+
+bool mo_accounts_serves(const struct mo_accounts *c, const char *server)
+{
+    return find_server(c, server) != NULL;
 }
 
 static bool is_beginning(const struct mo_accounts *c, const char *server,

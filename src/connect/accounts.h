@@ -74,6 +74,8 @@ struct mo_sign_in *mo_accounts_sign_in(const struct mo_accounts *c,
 typedef void mo_accounts_done_fn(void *ctx, const char *text,
                                  const struct mo_err *why);
 
+/* True if persons connect to a server of that name. */
+bool mo_accounts_serves(const struct mo_accounts *c, const char *server);
 /* MO_ENOTFOUND: no such server; MO_EBUSY: one is being begun. */
 int mo_accounts_begin(struct mo_accounts *c, const char *server,
                       const char *person, mo_accounts_done_fn *done, void *ctx,

@@ -6,12 +6,15 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "codec/json/json.h"
 #include "codec/sha256.h"
 #include "connect/box_mounts.h"
+#include "engine/image.h"
 #include "secrets/resolve.h"
 
 #define SECOND_MS 3000 /* wait for a driver that is only swept */
 #define MIB       ((uint64_t)1024 * 1024)
+#define NODES_MAX ((size_t)16 * 1024) /* bytes of a node selector */
 
 /* The two small programs that this one carries with it (scripts/embed), so that
  * neither is missing or of another version: mo-toolbox runs inside boxes,
@@ -54,6 +57,7 @@ static const struct {
 } kinds[MO_BOX_DRIVERS_DRIVERS] = {
     {MO_DRIVER_NATIVE, "native", mo_boxes_native},
     {MO_DRIVER_DOCKER, "docker", mo_boxes_docker},
+    {MO_DRIVER_KUBERNETES, "kubernetes", mo_boxes_kubernetes},
 };
 
 /* --- which drivers to open ------------------------------------------------ */
@@ -62,6 +66,8 @@ static bool is_selected(const struct mo_box_drivers *sb, size_t i)
 {
     bool path = sb->image[0] == '/', named = sb->image[0] && !path;
 
+    if (kinds[i].driver == MO_DRIVER_KUBERNETES) /* only by its name */
+        return sb->o.driver == MO_DRIVER_KUBERNETES;
     if (sb->o.all)
         return true;
     if (sb->o.driver != MO_DRIVER_AUTO)
@@ -198,9 +204,43 @@ static int resolve_secret(void *ctx, const char *text, struct mo_buf *out,
 
 /* --- open ----------------------------------------------------------------- */
 
+static void put_nodes(const struct mo_config_map *m, struct mo_buf *b)
+{
+    struct mo_jw w;
+
+    if (m->n == 0)
+        return;
+    w = mo_jw_object(b);
+    for (size_t i = 0; i < m->n; i++)
+        mo_jw_member_cstr(&w, m->v[i].name, m->v[i].value);
+    mo_jw_end_all(&w);
+}
+
+static const char *pull_name(int policy)
+{
+    static const char *const names[] = {[MO_PULL_IF_NOT_PRESENT] =
+                                            "IfNotPresent",
+                                        [MO_PULL_ALWAYS] = "Always",
+                                        [MO_PULL_NEVER] = "Never"};
+
+    return names[policy];
+}
+
 static void check_driver(struct mo_box_drivers *sb, size_t i)
 {
+    const struct mo_config_kubernetes *k = &sb->cfg->sandbox.kubernetes;
+    mo_autobuf struct mo_buf nodes = {.max = NODES_MAX};
+    struct mo_box_cluster cluster = {
+        .kubeconfig = k->kubeconfig,
+        .context = k->context,
+        .ns = k->ns,
+        .image = k->image,
+        .runtime_class = k->runtime_class,
+        .pull_secret = k->pull_secret,
+        .pull_policy = pull_name(k->pull_policy),
+    };
     struct mo_boxes_opts o = {
+        .cluster = &cluster,
         .store = sb->store,
         .instance = sb->instance,
         .dir = sb->cfg->store.dir,
@@ -221,8 +261,12 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
     };
     struct driver *d = &sb->v[i];
     struct mo_err e;
-    int rc = kinds[i].open(sb->loop, &o, &d->bs, &e);
+    int rc;
 
+    put_nodes(&k->node_selector, &nodes);
+    cluster.node_selector = mo_buf_cstr(&nodes);
+    rc = mo_buf_err(&nodes) ? mo_fail(&e, mo_buf_err(&nodes), "nodeSelector")
+                            : kinds[i].open(sb->loop, &o, &d->bs, &e);
     sb->answered = false;
     if (rc == 0)
         rc = mo_boxes_check(d->bs, on_checked, sb, &e);
@@ -314,6 +358,27 @@ struct mo_span mo_box_drivers_launcher(void)
 {
     return mo_span(mo_helper_launcher,
                    (size_t)(mo_helper_launcher_end - mo_helper_launcher));
+}
+
+static struct mo_span toolbox_bytes(void)
+{
+    return mo_span(mo_helper_toolbox,
+                   (size_t)(mo_helper_toolbox_end - mo_helper_toolbox));
+}
+
+int mo_box_drivers_save_image(const char *path, char tag[MO_BOX_DRIVERS_TAG],
+                              struct mo_err *e)
+{
+    struct mo_image_parts p = {.toolbox = toolbox_bytes(),
+                               .launcher = mo_box_drivers_launcher()};
+    struct mo_image_tar t;
+    int rc = mo_image_make_here(&p, &t, e);
+
+    if (rc == 0)
+        rc = mo_file_save(path, mo_buf_view(&t.tar), 0644, e);
+    (void)snprintf(tag, MO_BOX_DRIVERS_TAG, "%s", t.tag);
+    mo_buf_fini(&t.tar);
+    return rc;
 }
 
 struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,

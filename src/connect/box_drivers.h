@@ -13,7 +13,7 @@
 #include "box/box.h"
 #include "config/config.h"
 
-#define MO_BOX_DRIVERS_DRIVERS 2
+#define MO_BOX_DRIVERS_DRIVERS 3
 #define MO_BOX_DRIVERS_LABEL   17 /* bytes, NUL included */
 
 struct mo_box_drivers;
@@ -49,6 +49,12 @@ mo_box_drivers_ready(const struct mo_box_drivers *sb, size_t i);
 
 /* The bytes of mo-box. */
 struct mo_span mo_box_drivers_launcher(void);
+
+/* Writes the image with our toolbox to a file, as `docker save` would. tag:
+ * its name. */
+#define MO_BOX_DRIVERS_TAG 128
+int mo_box_drivers_save_image(const char *path, char tag[MO_BOX_DRIVERS_TAG],
+                              struct mo_err *e);
 
 /* Limits and isolation of every box, from the configuration. image: as in the
  * options. */

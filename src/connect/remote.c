@@ -26,6 +26,9 @@ struct mo_remote {
     /* the request under way */
     struct mo_httpc_x *x;
     struct mo_buf *out;
+    struct mo_auth *prover; /* its token was sent with a proof; or NULL */
+    bool sent;              /* a token was sent, */
+    uint64_t serial;        /* this one */
     int status;
     char *challenge; /* of a refusal */
     bool done;
@@ -56,6 +59,8 @@ static void on_head(void *ctx, const struct mo_http_head *h)
     struct mo_remote *r = ctx;
     struct mo_span told = mo_http_get(h, "WWW-Authenticate");
 
+    if (r->prover)
+        r->prover->ops->nonce(r->prover, mo_http_get(h, "DPoP-Nonce"));
     r->status = h->status;
     r->local = mo_httpc_at_private(r->x);
     mo_free(mo_take_ptr(&r->challenge));
@@ -77,20 +82,37 @@ static void on_answer(void *ctx, const struct mo_err *why)
     r->why = why ? *why : (struct mo_err){0};
 }
 
+/* Puts the headers of the token, if there is one. */
+static void put_token(struct mo_remote *r, struct mo_auth *auth,
+                      struct mo_http_call *c, struct mo_http_header *hs)
+{
+    struct mo_span v = auth->ops->header(auth, &r->serial);
+
+    r->sent = v.n > 0;
+    if (!r->sent)
+        return;
+    hs[c->nheaders++] = (struct mo_http_header){MO_SPAN("Authorization"), v};
+    v = auth->ops->proof(auth, c->method, c->url);
+    if (v.n == 0)
+        return;
+    hs[c->nheaders++] = (struct mo_http_header){MO_SPAN("DPoP"), v};
+    r->prover = auth;
+}
+
+/* auth: whose token is sent; or NULL. */
 static int ask_once(struct mo_remote *r, const char *path, struct mo_span body,
-                    struct mo_span authorization, struct mo_err *e)
+                    struct mo_auth *auth, struct mo_err *e)
 {
     static const struct mo_http_cb cb = {on_head, on_data, on_answer};
     mo_autobuf struct mo_buf url = {.max = MO_URL_MAX};
-    const struct mo_http_header hs[] = {
+    struct mo_http_header hs[4] = {
         {MO_SPAN("Accept"), MO_SPAN("application/json")},
-        {MO_SPAN("Authorization"), authorization},
         {MO_SPAN("Content-Type"), MO_SPAN("application/json")},
     };
     struct mo_http_call c = {
         .method = body.p ? "POST" : "GET",
         .headers = hs,
-        .nheaders = authorization.n ? (body.p ? 3 : 2) : 1,
+        .nheaders = body.p ? 2 : 1,
         .body = body,
         .total_ms = MO_REMOTE_MS,
         .max_bytes = MO_REMOTE_BYTES,
@@ -101,6 +123,10 @@ static int ask_once(struct mo_remote *r, const char *path, struct mo_span body,
     if (mo_buf_err(&url))
         return mo_fail(e, MO_ETOOBIG, "the address is too long");
     c.url = mo_buf_cstr(&url);
+    r->prover = NULL;
+    r->sent = false;
+    if (auth)
+        put_token(r, auth, &c, hs);
     mo_buf_reset(r->out);
     r->done = false;
     rc = mo_httpc_start(r->http, &c, &cb, r, &r->x, e);
@@ -146,13 +172,13 @@ static void close_oauth(struct mo_remote *r)
 }
 
 /* Lets a refusal lead to another token; 0: there is one. */
-static int renew(struct mo_remote *r, uint64_t serial, struct mo_err *e)
+static int renew(struct mo_remote *r, struct mo_err *e)
 {
     struct mo_auth *auth = mo_oauth_auth(r->oauth);
     int rc;
 
     r->wait = (struct mo_auth_wait){
-        .serial = serial, .local = r->local, .done = on_ticket};
+        .serial = r->serial, .local = r->local, .done = on_ticket};
     mo_list_init(&r->wait.node);
     r->done = false;
     rc = auth->ops->refused(auth, &r->wait, 401, mo_span_cstr(r->challenge), e);
@@ -167,25 +193,22 @@ static int renew(struct mo_remote *r, uint64_t serial, struct mo_err *e)
 int mo_remote_ask(struct mo_remote *r, const char *path, struct mo_span body,
                   int *status, struct mo_buf *out, struct mo_err *e)
 {
-    struct mo_span header;
     struct mo_auth *auth;
-    uint64_t serial = 0;
     int rc = open_oauth(r, e);
 
     if (rc < 0)
         return rc;
     r->out = out;
     auth = mo_oauth_auth(r->oauth);
-    header = auth->ops->header(auth, &serial);
-    rc = ask_once(r, path, body, header, e);
-    if (rc == 0 && r->status == 401 && header.n && renew(r, serial, e) == 0)
-        rc = ask_once(r, path, body, auth->ops->header(auth, &serial), e);
+    rc = ask_once(r, path, body, auth, e);
+    if (rc == 0 && r->status == 401 && r->sent && renew(r, e) == 0)
+        rc = ask_once(r, path, body, auth, e);
     *status = r->status;
     if (rc == 0 && r->status == 401)
         rc = mo_fail(e, MO_EPOLICY,
                      "nobody is signed in at %s%s; `mcp-orchestrator login "
                      "%s` does it",
-                     r->url, header.n ? " any more" : "", r->url);
+                     r->url, r->sent ? " any more" : "", r->url);
     return rc;
 }
 
@@ -262,7 +285,7 @@ int mo_remote_providers(struct mo_remote *r,
     int rc;
 
     r->out = &b;
-    rc = ask_once(r, RESOURCE, mo_span(NULL, 0), mo_span(NULL, 0), e);
+    rc = ask_once(r, RESOURCE, mo_span(NULL, 0), NULL, e);
     if (rc == 0 && r->status == 200)
         rc = read_providers(r, mo_buf_view(&b), e);
     else if (rc == 0 && r->status != 404)
@@ -288,7 +311,7 @@ static int copy_client(struct mo_remote *r, const struct mo_remote_provider *p,
     if (!old || p->client)
         return 0;
     k = *old;
-    k.access = k.refresh = NULL;
+    k.access = k.refresh = k.dpop = NULL;
     return mo_tokens_put(to, &k, e);
 }
 
@@ -314,9 +337,27 @@ static int start_flow(struct mo_remote *r, const struct mo_remote_provider *p,
     return r->why.code;
 }
 
+/* Asks the server who has signed in. */
+static int ask_who(struct mo_remote *r, struct mo_buf *me, struct mo_err *e)
+{
+    int rc;
+
+    r->out = me;
+    rc = ask_once(r, "/api/me", mo_span(NULL, 0), mo_oauth_auth(r->oauth), e);
+    if (rc < 0 || r->status == 200)
+        return rc;
+    if (r->status == 403)
+        return mo_fail(e, MO_EPOLICY, "you have no role at %s", r->url);
+    return mo_fail(e, MO_EPOLICY,
+                   "%s does not accept the provider's token (%d): its "
+                   "audience or its scopes are others",
+                   r->url, r->status);
+}
+
 static int sign_in(struct mo_remote *r, const struct mo_remote_provider *p,
                    const struct mo_remote_person *person,
-                   struct mo_tokens *memory, struct mo_err *e)
+                   struct mo_tokens *memory, struct mo_buf *me,
+                   struct mo_err *e)
 {
     const struct mo_oauth_opts o = {
         .loop = r->loop,
@@ -336,28 +377,10 @@ static int sign_in(struct mo_remote *r, const struct mo_remote_provider *p,
         rc = mo_oauth_new(&o, &r->oauth, e);
     if (rc == 0)
         rc = start_flow(r, p, e);
+    if (rc == 0)
+        rc = ask_who(r, me, e);
     close_oauth(r);
     return rc;
-}
-
-/* Asks the server who has signed in. */
-static int ask_who(struct mo_remote *r, const struct mo_token *k,
-                   struct mo_buf *me, struct mo_err *e)
-{
-    mo_autowipe struct mo_buf header = {.max = MO_OAUTH_TEXT_MAX + 16};
-    int rc;
-
-    (void)mo_buf_printf(&header, "Bearer %s", k->access);
-    r->out = me;
-    rc = ask_once(r, "/api/me", mo_span(NULL, 0), mo_buf_view(&header), e);
-    if (rc < 0 || r->status == 200)
-        return rc;
-    if (r->status == 403)
-        return mo_fail(e, MO_EPOLICY, "you have no role at %s", r->url);
-    return mo_fail(e, MO_EPOLICY,
-                   "%s does not accept the provider's token (%d): its "
-                   "audience or its scopes are others",
-                   r->url, r->status);
 }
 
 int mo_remote_login(struct mo_remote *r, const struct mo_remote_provider *p,
@@ -374,12 +397,10 @@ int mo_remote_login(struct mo_remote *r, const struct mo_remote_provider *p,
     rc = mo_tokens_open(NULL, &memory, e);
     if (rc < 0)
         return rc;
-    rc = sign_in(r, p, person, memory, e);
+    rc = sign_in(r, p, person, memory, me, e);
     k = rc == 0 ? mo_tokens_get(memory, p->issuer, r->server) : NULL;
     if (rc == 0 && (!k || !k->access))
         rc = mo_fail(e, MO_EPROTO, "the provider sent no token");
-    if (rc == 0 && k)
-        rc = ask_who(r, k, me, e);
     if (rc == 0)
         rc = mo_tokens_drop(r->tokens, NULL, r->server, e);
     if (rc == 0)

@@ -4,16 +4,20 @@
 #include <elf.h>
 #include <stdio.h>
 
+#include "base/file.h"
 #include "codec/sha256.h"
 #include "codec/tar.h"
 
-#define LAYER_MAX ((size_t)64 * 1024 * 1024)
-#define LOAD_MS   600000u
+#define LAYER_MAX   ((size_t)64 * 1024 * 1024)
+#define LOAD_MS     600000u
+#define BUSYBOX_MAX ((size_t)16 * 1024 * 1024)
 
 #if defined(__aarch64__)
-#    define ELF_HERE EM_AARCH64
+#    define ELF_HERE  EM_AARCH64
+#    define ARCH_HERE "arm64"
 #else
-#    define ELF_HERE EM_X86_64
+#    define ELF_HERE  EM_X86_64
+#    define ARCH_HERE "amd64"
 #endif
 
 /* Useful in a box's shell; nothing that needs a network, a device or another
@@ -223,6 +227,33 @@ int mo_image_make(const struct mo_image_parts *p, struct mo_image_tar *out,
         return rc;
     rc = make_tar(p, out);
     return rc < 0 ? mo_fail(e, rc, "image") : 0;
+}
+
+/* Leaves b empty if there is none. */
+static void read_busybox(struct mo_buf *b)
+{
+    static const char *const places[] = {"/bin/busybox", "/usr/bin/busybox",
+                                         "/usr/local/bin/busybox"};
+
+    for (size_t i = 0; i < MO_COUNT(places); i++) {
+        if (mo_file_read(places[i], BUSYBOX_MAX, b, NULL, NULL) == 0 &&
+            mo_image_is_static(mo_buf_view(b)))
+            return;
+        mo_buf_reset(b);
+    }
+}
+
+int mo_image_make_here(const struct mo_image_parts *p, struct mo_image_tar *out,
+                       struct mo_err *e)
+{
+    mo_autobuf struct mo_buf busybox = {.max = BUSYBOX_MAX};
+    struct mo_image_parts all = *p;
+
+    read_busybox(&busybox);
+    all.busybox = mo_buf_view(&busybox);
+    if (!all.arch)
+        all.arch = ARCH_HERE;
+    return mo_image_make(&all, out, e);
 }
 
 /* --- into the engine ----------------------------------------------------- */

@@ -43,6 +43,9 @@ struct mo_image_tar {
 /* Sets *out; call mo_buf_fini(&out->tar) afterwards. */
 int mo_image_make(const struct mo_image_parts *p, struct mo_image_tar *out,
                   struct mo_err *e);
+/* The same with the busybox of this machine; without an arch: for this one. */
+int mo_image_make_here(const struct mo_image_parts *p, struct mo_image_tar *out,
+                       struct mo_err *e);
 /* True for a static program of this machine's architecture. */
 bool mo_image_is_static(struct mo_span elf);
 

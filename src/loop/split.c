@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "codec/mux.h"
+#include "codec/attach_frame.h"
 #include "loop/priv.h"
 
 #define NO_LIMIT (SIZE_MAX / 2) /* the side's own limit applies */
@@ -25,11 +25,15 @@ struct side {
 struct mo_split {
     struct mo_stream *under; /* NULL: closed */
     struct mo_loop *loop;
-    struct mo_mux mux;
+    enum mo_split_wire wire;
+    struct mo_mux mux;       /* of Docker */
+    struct mo_attach attach; /* of Kubernetes */
+    struct mo_timer ping;    /* likewise */
     struct side out, err;
     struct mo_later pump;
     struct mo_err why; /* why the connection broke */
     bool eof, told;
+    bool ended; /* regularly, by the other end */
     void (*on_end)(void *ctx, enum mo_split_end how, const struct mo_err *why);
     void *ctx;
 };
@@ -48,6 +52,8 @@ static void maybe_free(struct mo_split *sp)
     if (sp->under || sp->out.open || sp->err.open)
         return;
     mo_later_cancel(&sp->pump);
+    mo_timer_stop(sp->loop, &sp->ping);
+    mo_attach_fini(&sp->attach);
     mo_buf_fini(&sp->out.kept);
     mo_buf_fini(&sp->err.kept);
     mo_free(sp);
@@ -111,6 +117,55 @@ static void deliver_side(struct mo_split *sp, struct side *d,
         keep_bytes(sp, d, piece);
 }
 
+/* --- frames -------------------------------------------------------------- */
+
+static bool is_kube(const struct mo_split *sp)
+{
+    return sp->wire != MO_SPLIT_DOCKER;
+}
+
+static void send_frames(struct mo_split *sp, struct mo_buf *frames)
+{
+    if (!mo_buf_err(frames) && frames->len && sp->under)
+        (void)mo_stream_write(sp->under, mo_buf_view(frames));
+}
+
+static void on_ping(struct mo_timer *t)
+{
+    struct mo_split *sp = mo_container_of(t, struct mo_split, ping);
+    mo_autobuf struct mo_buf frame = {.max = 64};
+
+    if (!sp->under || sp->eof)
+        return;
+    (void)mo_attach_put_ping(&frame);
+    send_frames(sp, &frame);
+    mo_timer_start(sp->loop, &sp->ping, MO_SPLIT_PING_MS);
+}
+
+/* The other end is done. */
+static void end_connection(struct mo_split *sp)
+{
+    sp->eof = sp->ended = true;
+    mo_loop_defer(sp->loop, &sp->pump);
+    report_end(sp, MO_SPLIT_EOF);
+}
+
+static int next_piece(struct mo_split *sp, struct mo_span *in,
+                      enum mo_mux_stream *which, struct mo_span *piece,
+                      struct mo_err *e)
+{
+    mo_autobuf struct mo_buf answer = {.max = 1024};
+    struct mo_ws_in rest = {(char *)(uintptr_t)in->p, in->n};
+    int rc;
+
+    if (!is_kube(sp))
+        return mo_mux_next(&sp->mux, in, which, piece, e);
+    rc = mo_attach_next(&sp->attach, &rest, which, piece, &answer, e);
+    *in = mo_span(rest.p, rest.n);
+    send_frames(sp, &answer);
+    return rc;
+}
+
 static void feed_frames(struct mo_split *sp, struct mo_span in)
 {
     enum mo_mux_stream which;
@@ -120,13 +175,20 @@ static void feed_frames(struct mo_split *sp, struct mo_span in)
 
     while (rc == 1 && !sp->eof) {
         mo_err_clear(&e);
-        rc = mo_mux_next(&sp->mux, &in, &which, &piece, &e);
+        rc = next_piece(sp, &in, &which, &piece, &e);
         if (rc == 1)
             deliver_side(sp, which == MO_MUX_STDOUT ? &sp->out : &sp->err,
                          piece);
     }
-    if (rc < 0)
+    if (rc == MO_ECLOSED && is_kube(sp)) {
+        end_connection(sp);
+        if (sp->under)
+            mo_stream_close(sp->under, NULL);
+    } else if (rc < 0) {
+        if (!e.code)
+            (void)mo_fail(&e, rc, "attach stream");
         break_connection(sp, &e);
+    }
     set_flow(sp);
 }
 
@@ -141,14 +203,13 @@ static void on_under_eof(void *ctx)
 {
     struct mo_split *sp = ctx;
 
-    if (!mo_mux_at_edge(&sp->mux)) {
+    if (is_kube(sp))
+        break_connection(sp, mo_error(MO_ECLOSED, "attach stream was cut"));
+    else if (!mo_mux_at_edge(&sp->mux))
         break_connection(
             sp, mo_error(MO_ECLOSED, "attach stream ended within a frame"));
-        return;
-    }
-    sp->eof = true;
-    mo_loop_defer(sp->loop, &sp->pump);
-    report_end(sp, MO_SPLIT_EOF);
+    else
+        end_connection(sp);
 }
 
 static void on_under_drain(void *ctx)
@@ -167,7 +228,9 @@ static void on_under_close(void *ctx, const struct mo_err *why)
     if (why && !sp->why.code)
         sp->why = *why;
     sp->eof = true;
-    report_end(sp, sp->why.code ? MO_SPLIT_BROKEN : MO_SPLIT_CLOSED);
+    report_end(sp, sp->why.code ? MO_SPLIT_BROKEN
+                   : sp->ended  ? MO_SPLIT_EOF
+                                : MO_SPLIT_CLOSED);
     mo_loop_defer(sp->loop, &sp->pump);
 }
 
@@ -210,6 +273,16 @@ static void on_pump(struct mo_later *l)
     maybe_free(sp);
 }
 
+static int write_frames(struct mo_split *sp, const struct mo_span *v, size_t n)
+{
+    mo_autobuf struct mo_buf b = {.max = NO_LIMIT};
+
+    for (size_t i = 0; i < n; i++)
+        (void)mo_attach_put(&b, v[i]);
+    return mo_buf_err(&b) ? mo_buf_err(&b)
+                          : mo_stream_write(sp->under, mo_buf_view(&b));
+}
+
 static int side_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
 {
     struct side *d = mo_container_of(s, struct side, s);
@@ -217,7 +290,8 @@ static int side_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
 
     if (d != &sp->out || !sp->under)
         return MO_ECLOSED;
-    return mo_stream_writev(sp->under, v, n);
+    return is_kube(sp) ? write_frames(sp, v, n)
+                       : mo_stream_writev(sp->under, v, n);
 }
 
 static size_t side_queued(const struct mo_stream *s)
@@ -241,9 +315,16 @@ static void side_reading(struct mo_stream *s, bool on)
 static void side_shutdown(struct mo_stream *s)
 {
     struct side *d = mo_container_of(s, struct side, s);
+    mo_autobuf struct mo_buf frame = {.max = 64};
 
-    if (d == &d->sp->out && d->sp->under)
+    if (d != &d->sp->out || !d->sp->under)
+        return;
+    if (!is_kube(d->sp)) {
         mo_stream_shutdown(d->sp->under);
+        return;
+    }
+    (void)mo_attach_put_end(&d->sp->attach, &frame);
+    send_frames(d->sp, &frame);
 }
 
 static void on_side_close(struct mo_later *l)
@@ -282,12 +363,14 @@ static void side_init(struct mo_split *sp, struct side *d, const char *name)
     (void)snprintf(d->s.peer, sizeof(d->s.peer), "%s", name);
     d->sp = sp;
     d->open = true;
-    /* Bytes read before, plus one more read. */
-    mo_buf_init(&d->kept, 2 * MO_LOOP_READ_BUF);
+    /* Bytes read before, plus one more read, which may end a message. */
+    mo_buf_init(&d->kept, 2 * MO_LOOP_READ_BUF +
+                              (is_kube(sp) ? MO_ATTACH_MESSAGE_MAX : 0));
     mo_later_init(&d->close, on_side_close);
 }
 
-int mo_split(struct mo_stream *under, struct mo_span early,
+int mo_split(struct mo_stream *under, enum mo_split_wire wire,
+             struct mo_span early,
              void (*on_end)(void *ctx, enum mo_split_end how,
                             const struct mo_err *why),
              void *ctx, struct mo_split_io *out, struct mo_err *e)
@@ -300,7 +383,12 @@ int mo_split(struct mo_stream *under, struct mo_span early,
     }
     sp->loop = under->loop;
     sp->under = under;
+    sp->wire = wire;
     mo_mux_init(&sp->mux);
+    mo_attach_init(&sp->attach, wire == MO_SPLIT_KUBE_V5);
+    mo_timer_init(&sp->ping, on_ping);
+    if (is_kube(sp))
+        mo_timer_start(sp->loop, &sp->ping, MO_SPLIT_PING_MS);
     side_init(sp, &sp->out, "box");
     side_init(sp, &sp->err, "box stderr");
     mo_later_init(&sp->pump, on_pump);

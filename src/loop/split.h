@@ -5,6 +5,11 @@
  * stream that reads stdout and writes stdin, and one that reads stderr. Both
  * keep the contract of stream.h and belong to the caller.
  *
+ * Docker's frames are those of codec/mux.h, and stdin is plain; half-closing
+ * the connection ends it. Kubernetes' are those of codec/attach_frame.h: only
+ * v5 can end stdin, and a ping every MO_SPLIT_PING_MS keeps the connection from
+ * being idle.
+ *
  *  1. Not reading stdout stops the connection: flow control reaches the
  *     program. At most one read (MO_LOOP_READ_BUF) is held for each side.
  *  2. A stderr that is closed or has no owner is drained: it never stops
@@ -21,7 +26,11 @@
 
 #include "loop/stream.h"
 
+#define MO_SPLIT_PING_MS 30000
+
 struct mo_split;
+
+enum mo_split_wire { MO_SPLIT_DOCKER, MO_SPLIT_KUBE_V4, MO_SPLIT_KUBE_V5 };
 
 enum mo_split_end {
     MO_SPLIT_EOF,    /* the engine closed it */
@@ -36,7 +45,8 @@ struct mo_split_io {
 
 /* Takes `under` (paused) and closes it on failure. early: bytes already read
  * from it, copied. */
-int mo_split(struct mo_stream *under, struct mo_span early,
+int mo_split(struct mo_stream *under, enum mo_split_wire wire,
+             struct mo_span early,
              void (*on_end)(void *ctx, enum mo_split_end how,
                             const struct mo_err *why),
              void *ctx, struct mo_split_io *out, struct mo_err *e);

@@ -139,9 +139,13 @@ static void do_join(struct guest *g, struct mo_span data)
     static const struct mo_member_cb cb = {on_event, on_closed};
     struct mo_join j;
     struct mo_err e;
-    int rc = g->joined ? mo_fail(&e, MO_EPROTO, "a second join")
-                       : mo_wire_join(data, &j, &e);
+    int rc = 0;
 
+    if (g->joined) {
+        drop_guest(g, mo_error(MO_EPROTO, "a second join"));
+        return;
+    }
+    rc = mo_wire_join(data, &j, &e);
     if (rc == MO_EPROTO) {
         drop_guest(g, &e);
         return;

@@ -341,8 +341,10 @@ static int check_person(const struct mo_access_opts *o,
                         struct mo_json claims, struct mo_arena *a,
                         struct mo_person *out, struct mo_err *e)
 {
-    int rc = mo_person_of_claims(o->config, c, claims, out, e);
+    int rc = mo_proof_binding(claims, out->jkt, e);
 
+    if (rc == 0)
+        rc = mo_person_of_claims(o->config, c, claims, out, e);
     return rc < 0 ? rc : check_scopes(&c->needs_scopes, claims, a, e);
 }
 

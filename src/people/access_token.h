@@ -2,12 +2,14 @@
  *
  * The token must be signed by a configured provider, be for us (its audience is
  * the address of /mcp, or one of `audiences`), not have expired, and name a
- * person to whom people.roles gives a role. Tokens that were checked are
- * remembered until they expire, at most MO_ACCESS_TOKENS_MAX of them, so that a
- * call costs one look-up. */
+ * person to whom people.roles gives a role. A token that is bound to a key
+ * says so in *out, and is good with a proof only (proof.h). Tokens that were
+ * checked are remembered until they expire, at most MO_ACCESS_TOKENS_MAX of
+ * them, so that a call costs one look-up. */
 #ifndef MO_PEOPLE_ACCESS_TOKEN_H
 #define MO_PEOPLE_ACCESS_TOKEN_H
 
+#include "people/proof.h"
 #include "people/provider.h"
 #include "people/role.h"
 
@@ -20,6 +22,7 @@ struct mo_person {
     enum mo_role role;
     char groups[MO_GROUPS_MAX]; /* each with a line end */
     uint64_t ends_s; /* wall clock: the identity is not valid after it */
+    char jkt[MO_PROOF_JKT + 1]; /* of the key of an access token; "": none */
 };
 
 /* Fills *out from verified claims. MO_EPOLICY: the claims name nobody;

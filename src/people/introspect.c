@@ -195,7 +195,7 @@ static uint64_t keep_ms(const struct known *k)
     return left_ms < MO_INTROSPECT_GOOD_MS ? left_ms : MO_INTROSPECT_GOOD_MS;
 }
 
-/* Who is told may ask again, or close everything. */
+/* Those who are told may ask again, or close everything. */
 static void end_query(struct query *q, const struct known *what)
 {
     struct mo_introspect *x = q->x;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "config/keys.h"
 #include "people/login.h"
 
@@ -14,6 +15,7 @@ struct mo_people {
     struct mo_provider *providers[MO_KEY_PROVIDERS_MAX];
     size_t nproviders;
     struct mo_access_tokens *tokens;
+    struct mo_proofs proofs;
     struct mo_logins *logins;
     struct mo_introspect *introspect; /* NULL: no provider has it */
     char listened[URL_MAX];           /* the address without people.url */
@@ -208,6 +210,14 @@ int mo_people_check(struct mo_people *p, struct mo_span token,
     return mo_introspect_check(p->introspect, token, out, e);
 }
 
+int mo_people_prove(struct mo_people *p, const struct mo_person *who,
+                    struct mo_proof *in, struct mo_err *e)
+{
+    in->url = p->url;
+    in->now_s = mo_wall_ms() / 1000;
+    return mo_proof_check(&p->proofs, in, who->jkt, e);
+}
+
 void mo_people_find_out(struct mo_people *p, struct mo_span token,
                         struct mo_provider *from, struct mo_provider_wait *w)
 {
@@ -223,6 +233,7 @@ static void free_people(struct mo_people *p)
 {
     mo_logins_free(p->logins);
     mo_access_tokens_free(p->tokens);
+    mo_proofs_fini(&p->proofs);
     mo_config_unref(p->config);
     mo_free(p);
 }
@@ -237,6 +248,7 @@ int mo_people_new(struct mo_loop *l, const struct mo_config *c,
     if (!p)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     p->loop = l;
+    mo_proofs_init(&p->proofs);
     rc = mo_access_tokens_new(&p->tokens, e);
     if (rc == 0)
         rc = mo_logins_new(p, l, &p->logins, e);

@@ -53,6 +53,10 @@ bool mo_people_may_know(const struct mo_people *p, struct mo_span token);
 int mo_people_check(struct mo_people *p, struct mo_span token,
                     struct mo_person *out, struct mo_provider **from,
                     struct mo_err *e);
+/* 0: the sender may use the token: it needs no proof, or has one. As
+ * mo_proof_check(); sets url and now_s. */
+int mo_people_prove(struct mo_people *p, const struct mo_person *who,
+                    struct mo_proof *in, struct mo_err *e);
 /* After MO_EUNAVAIL: begins to find out what the check needs. */
 void mo_people_find_out(struct mo_people *p, struct mo_span token,
                         struct mo_provider *from, struct mo_provider_wait *w);

@@ -23,7 +23,7 @@ const char *mo_share_name(enum mo_share s); /* "none", "read", "approve" */
 /* -1: no such name. */
 int mo_share_named(struct mo_json name);
 
-/* What the document permits this person. */
+/* The right that the document gives this person. */
 enum mo_share mo_share_of(struct mo_span doc, const struct mo_identity *who);
 
 struct mo_share_change {

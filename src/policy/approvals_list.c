@@ -202,7 +202,7 @@ static struct pending_call *find_pending(const struct mo_approvals *d,
 
     mo_list_each_entry (p, &d->pending, struct pending_call, node)
         if (mo_span_eq_ct(mo_span_cstr(p->k->id), x->id))
-            return is_visible(p, &who) ? p : NULL;
+            return is_visible(p, &who) && !p->k->decided ? p : NULL;
     return NULL;
 }
 

@@ -274,7 +274,7 @@ static void on_said(struct mo_later *l)
         .action = c->yes ? "allow" : "deny",
         .approved = &c->yes,
         .by = c->k.by,
-        .who = mo_span_cstr(c->session),
+        .session = mo_span_cstr(c->session),
         .decided_by = p->who,
         .door = &c->k.door,
         .reason = c->k.reason[0] ? c->k.reason : kept[c->keep],
@@ -296,6 +296,7 @@ static bool say(struct mo_gw_case *k, bool yes, const char *by)
     c->state = SAID;
     c->yes = yes;
     k->by = by;
+    k->decided = true;
     k->waited_ms = (mo_now_ns() - c->began) / MO_MS;
     unlist(c);
     mo_timer_stop(c->d->loop, &c->deadline);

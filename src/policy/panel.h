@@ -31,7 +31,7 @@ struct mo_said {
 };
 
 struct mo_panel mo_panel_of_rule(const struct mo_config_rule *r);
-/* What both require. */
+/* The panel that has what both require. */
 struct mo_panel mo_panel_join(const struct mo_panel *a,
                               const struct mo_panel *b);
 /* Differs if the panel does; 0: there is none. */

@@ -4,6 +4,7 @@
 
 #include "base/rand.h"
 #include "loop/net.h"
+#include "store/sentinel.h"
 #include "store/store.h"
 
 #define REPLY_MAX (2 * MO_STORE_ANSWER_MAX)
@@ -87,6 +88,8 @@ static void send_now(struct mo_rconn *c, struct mo_rcmd *cmd)
 {
     put_command(c, cmd);
     cmd->sent = true;
+    cmd->via = c;
+    cmd->born = c->born;
     mo_list_push(&c->sent, &cmd->node);
     mo_loop_defer(c->conf->loop, &c->flush);
 }
@@ -116,6 +119,17 @@ bool mo_rconn_take_back(struct mo_rcmd *cmd)
 /* A command of the greeting: its reply is awaited. */
 #define GREET(c, ...) (PUT_WORDS(&(c)->out, __VA_ARGS__), (c)->greetings++)
 
+/* Several hosts are one cluster, not several databases; a master is no
+ * replica. A server that is not what it should be answers with an error.
+ * ROLE and CLUSTER would tell too, but are not for every account. */
+static void greet_seed(struct mo_rconn *c)
+{
+    if (c->conf->master[0] && !c->cb->on_message)
+        GREET(c, "DEL", "mcp:role");
+    else if (c->conf->nseeds > 1 && !c->conf->master[0])
+        GREET(c, "READWRITE");
+}
+
 static void send_greeting(struct mo_rconn *c)
 {
     const struct mo_rconf *f = c->conf;
@@ -132,6 +146,8 @@ static void send_greeting(struct mo_rconn *c)
         (void)snprintf(db, sizeof(db), "%llu", (unsigned long long)f->db);
         GREET(c, "SELECT", db);
     }
+    if (c->is_seeded)
+        greet_seed(c);
     if (c->cb->on_message) {
         GREET(c, "SUBSCRIBE", c->cb->channel);
     } else {
@@ -147,6 +163,7 @@ static void came_up(struct mo_rconn *c)
     struct mo_list go;
 
     c->state = MO_RCONN_UP;
+    c->born++;
     c->wait_ms = MO_RCONN_WAIT_MIN;
     mo_list_init(&go);
     mo_list_splice(&go, &c->waiting);
@@ -272,7 +289,7 @@ static void maybe_gone(struct mo_rconn *c)
 {
     struct mo_gone gone = c->gone;
 
-    if (!c->closing || c->dial || c->stream)
+    if (!c->closing || c->dial || c->ask || c->stream)
         return;
     mo_timer_stop(c->conf->loop, &c->retry);
     mo_timer_stop(c->conf->loop, &c->stall);
@@ -370,7 +387,7 @@ static void use_stream(struct mo_rconn *c, struct mo_stream *s)
 static void on_dialled(void *ctx, struct mo_stream *s, const struct mo_err *why)
 {
     struct mo_rconn *c = ctx;
-    const char *name = c->host[0] ? c->host : NULL;
+    const char *name = c->at.host[0] ? c->at.host : NULL;
     int rc = 0;
 
     c->dial = NULL;
@@ -389,12 +406,45 @@ static void on_dialled(void *ctx, struct mo_stream *s, const struct mo_err *why)
     went_down(c);
 }
 
-static void dial_server(struct mo_rconn *c)
+static void dial_address(struct mo_rconn *c)
 {
-    c->state = MO_RCONN_DIALLING;
-    if (mo_dial(c->conf->loop, c->addr, MO_RCONN_DIAL_MS, on_dialled, c,
+    if (mo_dial(c->conf->loop, c->at.addr, MO_RCONN_DIAL_MS, on_dialled, c,
                 &c->dial, &c->why) < 0)
         went_down(c);
+}
+
+static void on_master(void *ctx, const struct mo_rtarget *master,
+                      const struct mo_err *why)
+{
+    struct mo_rconn *c = ctx;
+
+    c->ask = NULL;
+    if (why)
+        c->why = *why;
+    if (why || c->closing) {
+        went_down(c);
+        return;
+    }
+    c->at = *master;
+    dial_address(c);
+}
+
+static void dial_server(struct mo_rconn *c)
+{
+    const struct mo_rconf *f = c->conf;
+    const struct mo_rtarget *seed = &f->seeds[c->seed];
+
+    c->state = MO_RCONN_DIALLING;
+    if (c->is_seeded)
+        c->seed = (c->seed + 1) % f->nseeds;
+    if (c->is_seeded && f->master[0]) {
+        if (mo_sentinel_ask(f, seed, on_master, c, &c->ask, &c->why) < 0)
+            went_down(c);
+        return;
+    }
+    if (c->is_seeded)
+        c->at = *seed;
+    dial_address(c);
 }
 
 static void on_retry(struct mo_timer *t)
@@ -403,9 +453,9 @@ static void on_retry(struct mo_timer *t)
 }
 
 /* Dials later: dialling here could fail and call back from inside this call. */
-struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf, const char *addr,
-                              const char *host, const struct mo_rconn_cb *cb,
-                              void *ctx)
+struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf,
+                              const struct mo_rtarget *at,
+                              const struct mo_rconn_cb *cb, void *ctx)
 {
     struct mo_rconn *c = mo_new(struct mo_rconn);
 
@@ -415,8 +465,8 @@ struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf, const char *addr,
     c->cb = cb;
     c->ctx = ctx;
     c->wait_ms = MO_RCONN_WAIT_MIN;
-    (void)snprintf(c->addr, sizeof(c->addr), "%s", addr);
-    (void)snprintf(c->host, sizeof(c->host), "%s", host);
+    c->is_seeded = !at;
+    c->at = at ? *at : conf->seeds[0];
     mo_list_init(&c->waiting);
     mo_list_init(&c->sent);
     mo_timer_init(&c->retry, on_retry);
@@ -427,6 +477,20 @@ struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf, const char *addr,
     return c;
 }
 
+bool mo_rconn_is_idle(const struct mo_rconn *c)
+{
+    return c->state == MO_RCONN_DOWN && !c->stream && !c->is_seeded &&
+           mo_list_empty(&c->waiting) && mo_list_empty(&c->sent);
+}
+
+void mo_rconn_point(struct mo_rconn *c, const struct mo_rtarget *at)
+{
+    MO_BUG_ON(!mo_rconn_is_idle(c));
+    c->at = *at;
+    c->wait_ms = MO_RCONN_WAIT_MIN;
+    mo_timer_start(c->conf->loop, &c->retry, 0);
+}
+
 void mo_rconn_close(struct mo_rconn *c, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(!mo_list_empty(&c->waiting) || !mo_list_empty(&c->sent));
@@ -435,6 +499,8 @@ void mo_rconn_close(struct mo_rconn *c, void (*gone)(void *ctx), void *ctx)
     mo_timer_stop(c->conf->loop, &c->retry);
     if (c->stream)
         mo_stream_close(c->stream, NULL);
+    else if (c->ask)
+        mo_sentinel_cancel(c->ask);
     else if (c->dial)
         mo_dial_cancel(c->dial);
     else

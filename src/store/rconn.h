@@ -20,15 +20,30 @@
 #include "loop/tls.h"
 #include "store/redis_lua.h"
 
+struct mo_sentinel;
+
 #define MO_RCONN_DIAL_MS   5000
 #define MO_RCONN_WAIT_MIN  50
 #define MO_RCONN_WAIT_MAX  5000
 #define MO_RCONN_QUEUE_MAX ((size_t)64 * 1024 * 1024)
 #define MO_RCONN_SHA_LEN   40
 
-/* Settings that all connections of a store share. */
+#define MO_REDIS_SEEDS_MAX 8
+
+/* An address for mo_dial(); its host, for TLS ("" for a unix socket). */
+struct mo_rtarget {
+    char addr[280], host[260];
+};
+
+/* Settings that all connections of a store share.
+ *
+ * A seeded connection goes to one of the seeds: to the next one with each
+ * attempt, or to the master that the next one names. */
 struct mo_rconf {
     struct mo_loop *loop;
+    struct mo_rtarget seeds[MO_REDIS_SEEDS_MAX]; /* hosts of the URL */
+    unsigned nseeds;
+    char master[64];        /* not "": the seeds are sentinels of this master */
     struct mo_tls_ctx *tls; /* NULL: plain */
     char *user, *password;  /* or NULL */
     uint64_t db;
@@ -42,8 +57,10 @@ struct mo_rcmd {
     size_t nargs;          /* of body */
     struct mo_buf body;    /* the arguments, without the script's name */
     bool sent;
-    bool asking; /* ASKING goes before it */
-    bool whole;  /* send the script's text, not its digest */
+    bool asking;          /* ASKING goes before it */
+    bool whole;           /* send the script's text, not its digest */
+    struct mo_rconn *via; /* the connection that sent it, and which one */
+    uint64_t born;        /* of its lives */
     /* reply, or NULL and why (the connection broke). Once for each send. */
     void (*on_reply)(struct mo_rcmd *c, const struct mo_resp *r,
                      const struct mo_err *why);
@@ -63,8 +80,12 @@ struct mo_rconn {
     const struct mo_rconf *conf;
     const struct mo_rconn_cb *cb;
     void *ctx;
-    char addr[320]; /* for mo_dial() */
-    char host[260]; /* for TLS; "" for a unix socket */
+    struct mo_rtarget at;
+    bool is_seeded;
+    unsigned seed;           /* the next one */
+    struct mo_sentinel *ask; /* NULL: none is asked */
+    uint64_t born;           /* counts successful connects */
+    bool lacks_copies;       /* too few replicas had the last write */
     enum {
         MO_RCONN_DOWN,
         MO_RCONN_DIALLING,
@@ -87,10 +108,14 @@ struct mo_rconn {
     struct mo_gone gone;
 };
 
-/* Dials at once. addr as mo_dial() takes it. NULL: no memory. */
-struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf, const char *addr,
-                              const char *host, const struct mo_rconn_cb *cb,
-                              void *ctx);
+/* Dials at once. at: NULL for a seeded one. NULL: no memory. */
+struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf,
+                              const struct mo_rtarget *at,
+                              const struct mo_rconn_cb *cb, void *ctx);
+/* True: it is not connected, nothing waits for it, and it may get another
+ * address. */
+bool mo_rconn_is_idle(const struct mo_rconn *c);
+void mo_rconn_point(struct mo_rconn *c, const struct mo_rtarget *at);
 void mo_rconn_send(struct mo_rconn *c, struct mo_rcmd *cmd);
 /* Takes back a command that waits: true. One that was sent stays: false. */
 bool mo_rconn_take_back(struct mo_rcmd *cmd);

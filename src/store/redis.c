@@ -1,12 +1,11 @@
 /* redis.c - the store in Redis: servers, routing, and the life of an
  * operation.
  *
- * There is one server, that of the URL, until it answers MOVED. Then it is a
- * cluster: the slot is remembered with the server that was named. When a
- * server is lost, its slots are forgotten and their calls go to the first
- * server again, which knows the new owner. ASK is followed for one call.
- * (One URL, so one server to begin with: while it is down, slots that were not
- * used yet cannot be found.)
+ * The first server is one of those in the URL, or the master that a sentinel
+ * names (rconn.h). If it answers MOVED, it is a cluster: the slot is remembered
+ * with the server that was named. When a server is lost, its slots are
+ * forgotten and their calls go to the first server again, which knows the new
+ * owner. ASK is followed for one call.
  *
  * A call whose connection broke is repeated if that is harmless: reads, and
  * leases (their token makes them the same attempt). A batch is not repeated;
@@ -17,8 +16,9 @@
 #include "codec/http/url.h"
 #include "store/redis_priv.h"
 
-#define ROOM     "store"
-#define BODY_MAX (4 * MO_STORE_BATCH_BYTES)
+#define ROOM      "store"
+#define BODY_MAX  (4 * MO_STORE_BATCH_BYTES)
+#define COPIES_MS ((uint64_t)500)
 
 static struct mo_redis *from_store(struct mo_store *s)
 {
@@ -62,26 +62,39 @@ static void on_node_down(void *ctx, struct mo_rconn *c,
 static const struct mo_rconn_cb node_cb = {.on_up = on_node_up,
                                            .on_down = on_node_down};
 
+/* A place for another node; -1: none. A server that is gone gives its place
+ * up: in a cluster of containers addresses change. */
+static int free_place(struct mo_redis *r, const struct mo_rtarget *at)
+{
+    if (r->nnodes < MO_REDIS_NODES_MAX) {
+        r->nodes[r->nnodes] = mo_rconn_new(&r->conf, at, &node_cb, r);
+        return r->nodes[r->nnodes] ? (int)r->nnodes++ : -1;
+    }
+    for (unsigned i = 1; i < r->nnodes; i++) {
+        if (mo_rconn_is_idle(r->nodes[i])) {
+            mo_rconn_point(r->nodes[i], at);
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
 /* The node with that address; -1: no room or memory for it. */
-static int node_at(struct mo_redis *r, const char *addr, const char *host)
+static int node_at(struct mo_redis *r, const struct mo_rtarget *at)
 {
     for (unsigned i = 0; i < r->nnodes; i++) {
-        if (strcmp(r->nodes[i]->addr, addr) == 0)
+        if (strcmp(r->nodes[i]->at.addr, at->addr) == 0)
             return (int)i;
     }
-    if (r->nnodes == MO_REDIS_NODES_MAX)
-        return -1;
-    r->nodes[r->nnodes] = mo_rconn_new(&r->conf, addr, host, &node_cb, r);
-    if (!r->nodes[r->nnodes])
-        return -1;
-    return (int)r->nnodes++;
+    return free_place(r, at);
 }
 
 /* "3999 10.0.0.1:6381", behind MOVED or ASK; ":6381" is the same host. */
 static int named_node(struct mo_redis *r, struct mo_span rest, unsigned *slot)
 {
-    char addr[280], host[260];
+    struct mo_rtarget at;
     struct mo_span number = mo_span_cut(&rest, ' ');
+    const char *here = r->nodes[0]->at.host;
     struct mo_host h;
     uint64_t n = 0;
 
@@ -89,17 +102,16 @@ static int named_node(struct mo_redis *r, struct mo_span rest, unsigned *slot)
         return -1;
     *slot = (unsigned)n;
     if (rest.n && rest.p[0] == ':')
-        (void)snprintf(addr, sizeof(addr), "%s%.*s",
-                       r->nodes[0]->host[0] ? r->nodes[0]->host : "127.0.0.1",
-                       (int)rest.n, rest.p);
+        (void)snprintf(at.addr, sizeof(at.addr), "%s%.*s",
+                       here[0] ? here : "127.0.0.1", (int)rest.n, rest.p);
     else
-        (void)snprintf(addr, sizeof(addr), "%.*s",
+        (void)snprintf(at.addr, sizeof(at.addr), "%.*s",
                        (int)(rest.n < 270 ? rest.n : 270), rest.p);
-    if (mo_host_parse(mo_span_cstr(addr), 0, &h) < 0 || !h.port ||
-        h.name.n >= sizeof(host))
+    if (mo_host_parse(mo_span_cstr(at.addr), 0, &h) < 0 || !h.port ||
+        h.name.n >= sizeof(at.host))
         return -1;
-    (void)snprintf(host, sizeof(host), "%.*s", (int)h.name.n, h.name.p);
-    return node_at(r, addr, host);
+    (void)snprintf(at.host, sizeof(at.host), "%.*s", (int)h.name.n, h.name.p);
+    return node_at(r, &at);
 }
 
 static bool learn_slot(struct mo_redis *r, unsigned slot, int node)
@@ -319,7 +331,7 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
     struct mo_rcall *k = mo_container_of(cmd, struct mo_rcall, cmd);
     struct mo_rop *o = k->o;
 
-    if (!r && o->op->kind != MO_OP_WRITE && !o->op->answered) {
+    if (!r && o->op->kind != MO_OP_WRITE && !o->op->answered && !k->once) {
         send_call(k);
         return;
     }
@@ -338,6 +350,73 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
     }
     o->out--;
     step_or_finish(o);
+}
+
+/* --- copies --------------------------------------------------------------- */
+
+/* o->tag is the number of the node. */
+static bool on_copies(struct mo_rop *o, const struct mo_resp *r)
+{
+    uint64_t n = 0;
+
+    if (!mo_resp_u64(r, &n))
+        return false;
+    o->r->nodes[o->tag]->lacks_copies = n < o->r->copies;
+    return n >= o->r->copies ||
+           mo_rop_fail(o, MO_EUNAVAIL,
+                       "store: redis: %llu of %u replicas have it in time",
+                       (unsigned long long)n, o->r->copies);
+}
+
+static bool is_awaited(const struct mo_rop *o, const struct mo_rconn *c)
+{
+    mo_list_each_entry (k, &o->calls, struct mo_rcall, node) {
+        if (k->once && k->cmd.via == c)
+            return true;
+    }
+    return false;
+}
+
+/* WAIT counts the writes of its own connection. So it must follow them on the
+ * same one: on a later connection it would say yes to anything. It also holds
+ * up all that follows there; so where replicas are missing, only the first
+ * write waits for them. */
+static void await_copies(struct mo_rop *o, const struct mo_rcall *k)
+{
+    struct mo_redis *r = o->r;
+    struct mo_rconn *c = k->cmd.via;
+    uint64_t ms = c->lacks_copies ? 1 : COPIES_MS;
+    struct mo_rcall *w;
+    size_t node = 0;
+
+    while (r->nodes[node] != c)
+        node++;
+    w = mo_rcall_new(o, -1, MO_SPAN(""), on_copies, node);
+    mo_rcall_put(w, "sii", "WAIT", (uint64_t)r->copies, ms);
+    if (!w || mo_buf_err(&w->cmd.body)) {
+        mo_rop_fail(o, MO_ENOMEM, "store: redis");
+        return;
+    }
+    w->once = true;
+    w->slot = k->slot;
+    o->out++;
+    mo_rconn_send(c, &w->cmd);
+}
+
+void mo_rop_await_copies(struct mo_rop *o)
+{
+    o->step = NULL;
+    mo_list_each_entry_safe (k, &o->calls, struct mo_rcall, node) {
+        const struct mo_rconn *c = k->cmd.via;
+
+        if (k->once || is_awaited(o, c))
+            continue;
+        if (c->state != MO_RCONN_UP || c->born != k->cmd.born)
+            mo_rop_fail(o, MO_EUNAVAIL,
+                        "store: the connection broke before replicas had it");
+        else
+            await_copies(o, k);
+    }
 }
 
 /* --- an index, page by page ---------------------------------------------- */
@@ -482,8 +561,7 @@ static void redis_listen(struct mo_store *s)
     struct mo_redis *r = from_store(s);
 
     if (!r->ear)
-        r->ear = mo_rconn_new(&r->conf, r->nodes[0]->addr, r->nodes[0]->host,
-                              &cb, r);
+        r->ear = mo_rconn_new(&r->conf, NULL, &cb, r);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -536,7 +614,6 @@ int mo_redis_open(struct mo_loop *l, const struct mo_store_opts *o,
                   struct mo_store **out, struct mo_err *e)
 {
     struct mo_redis *r = mo_new(struct mo_redis);
-    struct mo_rtarget t = {0};
     int rc;
 
     if (!r)
@@ -545,8 +622,9 @@ int mo_redis_open(struct mo_loop *l, const struct mo_store_opts *o,
     mo_list_init(&r->ops);
     r->conf.loop = l;
     r->conf.stall_ms = r->s.deadline_ms;
-    rc = mo_redis_url(&r->conf, o, &t, e);
-    if (rc == 0 && node_at(r, t.addr, t.host) < 0)
+    r->copies = o->replicas;
+    rc = mo_redis_url(&r->conf, o, e);
+    if (rc == 0 && free_place(r, NULL) < 0)
         rc = mo_fail(e, MO_ENOMEM, "store");
     if (rc < 0) {
         free_rest(r);

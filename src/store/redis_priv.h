@@ -26,12 +26,13 @@
 struct mo_redis {
     struct mo_store s; /* first */
     struct mo_rconf conf;
-    struct mo_rconn *nodes[MO_REDIS_NODES_MAX]; /* 0: the one in the URL */
+    struct mo_rconn *nodes[MO_REDIS_NODES_MAX]; /* 0: one of the URL */
     unsigned nnodes;
     struct mo_rconn *ear; /* NULL: no lease is waited for */
     uint8_t *slots;       /* slot -> node; NULL: no cluster */
     struct mo_list ops;
     uint64_t swept;   /* how far into the index */
+    unsigned copies;  /* replicas that must have a write */
     unsigned closing; /* connections not gone yet */
     bool was_up;
 };
@@ -47,6 +48,7 @@ struct mo_rcall {
     struct mo_list node; /* of o->calls */
     struct mo_rop *o;
     unsigned slot, hops;
+    bool once;    /* not repeated on another connection */
     size_t tag;   /* the caller's; o->tag while got() runs */
     mo_rgot *got; /* NULL: the reply is ignored */
 };
@@ -83,6 +85,8 @@ void mo_rcall_go(struct mo_rcall *k);
 void mo_rcall(struct mo_rop *o, int script, struct mo_span route, mo_rgot *got,
               size_t tag, const char *fmt, ...);
 
+/* A step: the replicas have what the calls before have written. */
+void mo_rop_await_copies(struct mo_rop *o);
 /* Fails the operation. Later failures are ignored. Always false. */
 bool mo_rop_fail(struct mo_rop *o, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -103,12 +107,9 @@ void mo_redis_ask_page(struct mo_rop *o, const char *command, const char *index,
 /* Takes the reply to that: o->ids and o->scores; o->next moves on. */
 bool mo_redis_page(struct mo_rop *o, const struct mo_resp *r);
 
-/* redis_url.c: for mo_dial() and for TLS */
-struct mo_rtarget {
-    char addr[280], host[260];
-};
+/* redis_url.c */
 int mo_redis_url(struct mo_rconf *f, const struct mo_store_opts *o,
-                 struct mo_rtarget *t, struct mo_err *e);
+                 struct mo_err *e);
 
 /* A number or a text of digits. */
 bool mo_resp_u64(const struct mo_resp *r, uint64_t *out);

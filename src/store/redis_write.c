@@ -110,6 +110,7 @@ void mo_redis_write(struct mo_rop *o)
     const struct mo_store *s = &o->r->s;
     struct mo_rcall *k;
 
+    o->step = o->r->copies ? mo_rop_await_copies : NULL;
     enlist_all(o);
     k = mo_rcall_new(o, MO_LUA_WRITE, b->session, on_written, 0);
     put_keys(k, b->session);
@@ -169,7 +170,8 @@ void mo_redis_lease(struct mo_rop *o)
     uint64_t ttl = o->r->s.lease_ttl_ms;
 
     switch (op->kind) {
-    case MO_OP_TRY:
+    case MO_OP_TRY: /* a fence that is lost would be given twice */
+        o->step = o->r->copies ? mo_rop_await_copies : NULL;
         mo_rcall(o, MO_LUA_TRY, op->name, on_tried, 0, "skksti", "2",
                  "mcp:lock:", op->name, "mcp:fence:", op->name, op->token,
                  op->owner, ttl);

@@ -63,6 +63,8 @@ int mo_store_open(struct mo_loop *l, const struct mo_store_opts *o,
         {MO_SPAN("sqlite:"), mo_sqlite_open},
         {MO_SPAN("redis://"), mo_redis_open},
         {MO_SPAN("rediss://"), mo_redis_open},
+        {MO_SPAN("redis+sentinel://"), mo_redis_open},
+        {MO_SPAN("rediss+sentinel://"), mo_redis_open},
         {MO_SPAN("redis+unix:"), mo_redis_open},
     };
     struct mo_span url = mo_span_cstr(o->url);

@@ -45,7 +45,8 @@
 struct mo_store;
 
 struct mo_store_opts {
-    /* sqlite:PATH, redis://[user[:password]@]host[:port][/db], rediss://...,
+    /* sqlite:PATH, redis://[user[:password]@]host[:port][,...][/db],
+     * redis+sentinel://...host[:port][,...]/MASTER[/db], rediss://...,
      * redis+unix:PATH[?db=N] */
     const char *url;
     uint64_t history_ttl_ms; /* conversations are removed this long */
@@ -54,6 +55,8 @@ struct mo_store_opts {
     uint64_t deadline_ms;    /* of one operation; 0: MO_STORE_DEADLINE_MS */
     uint64_t lease_ttl_ms;   /* 0: MO_LEASE_TTL_MS; every process the same */
     struct mo_span ca_file;  /* rediss: trusted CAs; empty: the system's */
+    unsigned replicas;       /* Redis: replicas that must have a write */
+                             /* before it is acknowledged */
 };
 
 /* SQLite: the file is opened and migrated here; a migration may take a moment.

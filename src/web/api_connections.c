@@ -19,13 +19,18 @@
 #define NAME_MAX_ ((size_t)1024)
 #define QUERY_MAX ((size_t)16384)
 
+static struct mo_accounts *all_of(const struct mo_api *api)
+{
+    return mo_server_link_accounts(mo_gateway_setup_link(api->gateway), NULL);
+}
+
 static struct mo_accounts *accounts_of(struct mo_api *api, struct mo_req *rq)
 {
     struct mo_accounts *all = NULL;
 
     if (!mo_api_has(rq, api->gateway, "the servers are not known yet"))
         return NULL;
-    all = mo_server_link_accounts(mo_gateway_setup_link(api->gateway), NULL);
+    all = all_of(api);
     if (!all)
         mo_req_problem(rq, 503, "no_memory", "out of memory");
     return all;
@@ -96,34 +101,85 @@ static void on_removed(void *ctx, const char *text, const struct mo_err *why)
 
 enum { CONNECT, DISCONNECT };
 
+/* The name of the server is in j->arg, the person in j->owner. */
+static void connect_now(struct mo_api_job *j)
+{
+    struct mo_err e;
+
+    if (mo_accounts_begin(all_of(j->api), mo_buf_cstr(&j->arg),
+                          mo_buf_cstr(&j->owner), on_begun, j, &e) < 0)
+        refuse(j, &e);
+}
+
+static void disconnect_now(struct mo_api_job *j)
+{
+    const char *server = mo_buf_cstr(&j->arg), *who = mo_buf_cstr(&j->owner);
+    struct mo_err e;
+
+    mo_gateway_person(mo_gateway_setup_gateway(j->api->gateway), server, who,
+                      false);
+    if (mo_accounts_remove(all_of(j->api), server, who, on_removed, j, &e) < 0)
+        refuse(j, &e);
+}
+
+static void on_recorded(void *ctx, const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+
+    if (why)
+        mo_api_error(j, why);
+    else
+        j->next(j);
+}
+
+static void record(struct mo_api_job *j, const char *action)
+{
+    const struct mo_audit_row row = {
+        .event = "kind",
+        .subject = MO_SPAN("account"),
+        .server = mo_buf_view(&j->arg),
+        .action = action,
+        .who = mo_buf_view(&j->owner),
+        .via = j->rq->door,
+        .peer = mo_span_cstr(mo_req_peer(j->rq)),
+    };
+    struct mo_err e;
+
+    if (mo_audit_first(mo_approvals_audit(j->api->approvals), &row, on_recorded,
+                       j, &e) < 0)
+        mo_api_error(j, &e);
+}
+
+/* Nonsense gets no row. */
+static bool is_possible(struct mo_accounts *all, struct mo_api_job *j, int what)
+{
+    const char *server = mo_buf_cstr(&j->arg);
+
+    if (strlen(server) != j->arg.len)
+        return false;
+    return what == CONNECT
+               ? mo_accounts_serves(all, server)
+               : mo_accounts_has(all, server, mo_buf_view(&j->owner));
+}
+
 static void change(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api *api = rq->data;
     struct mo_accounts *all = accounts_of(api, rq);
-    mo_autobuf struct mo_buf name = {.max = NAME_MAX_};
     struct mo_api_job *j = all ? mo_api_job_new(api, rq) : NULL;
-    struct mo_err e;
-    int rc;
 
     (void)body;
     if (!j)
         return;
-    if (mo_pct_decode(&name, mo_req_segment(rq, 2), false) < 0 ||
-        strlen(mo_buf_cstr(&name)) != name.len) {
-        mo_api_problem(j, 404, "not_found", "there is nothing here");
+    if (mo_buf_puts(&j->owner, rq->who) < 0 ||
+        mo_pct_decode(&j->arg, mo_req_segment(rq, 2), false) < 0 ||
+        !is_possible(all, j, rq->arg)) {
+        mo_api_problem(j, 404, "not_found",
+                       rq->arg == CONNECT ? "no such server" : "not connected");
         return;
     }
-    if (rq->arg == CONNECT) {
-        rc = mo_accounts_begin(all, mo_buf_cstr(&name), rq->who, on_begun, j,
-                               &e);
-    } else {
-        mo_gateway_person(mo_gateway_setup_gateway(api->gateway),
-                          mo_buf_cstr(&name), rq->who, false);
-        rc = mo_accounts_remove(all, mo_buf_cstr(&name), rq->who, on_removed, j,
-                                &e);
-    }
-    if (rc < 0)
-        refuse(j, &e);
+    j->next = rq->arg == CONNECT ? connect_now : disconnect_now;
+    record(j, rq->arg == CONNECT ? "connect" : "disconnect");
 }
 
 /* --- come back ------------------------------------------------------------ */

@@ -38,7 +38,7 @@ struct mo_api_job {
     char caller[MO_REQ_CALLER_MAX];   /* the request's */
     struct mo_list node;              /* in api->sharing */
     int share;                        /* enum mo_share of the change */
-    struct mo_buf owner;              /* of the session */
+    struct mo_buf owner;              /* of the session or connection */
     bool markdown, is_search, shared; /* shared: readers may ask, too */
     int status;                       /* of mo_api_reply(); 200 */
     struct mo_buf arg;                /* what the handler needs later */

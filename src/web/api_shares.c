@@ -101,7 +101,7 @@ static void audit_change(struct mo_api_job *j)
         .name = mo_buf_view(&j->arg),
         .action =
             j->share ? mo_share_name((enum mo_share)j->share) : "withdrawn",
-        .who = mo_span_cstr(j->id),
+        .session = mo_span_cstr(j->id),
         .decided_by = name_of(j),
         .via = j->rq->door,
     };

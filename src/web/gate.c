@@ -87,14 +87,34 @@ bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token)
     return whose(g, token) != NULL || mo_grant_looks_like(token);
 }
 
-static struct mo_span bearer(const struct mo_req *rq)
+/* The token of a scheme, which ends with a blank; empty: none. */
+static struct mo_span sent_as(const struct mo_req *rq, struct mo_span scheme)
 {
     struct mo_span v = mo_http_get(rq->head, "Authorization");
-    struct mo_span kind = mo_span_head(v, 7);
 
-    if (!mo_span_ieq(kind, MO_SPAN("Bearer ")))
+    if (!mo_span_ieq(mo_span_head(v, scheme.n), scheme))
         return mo_span(NULL, 0);
-    return mo_span_trim(mo_span_skip(v, 7));
+    return mo_span_trim(mo_span_skip(v, scheme.n));
+}
+
+static struct mo_span bearer(const struct mo_req *rq)
+{
+    return sent_as(rq, MO_SPAN("Bearer "));
+}
+
+/* The only proof of the request; empty: none, or several. */
+static struct mo_span proof_of(const struct mo_req *rq)
+{
+    struct mo_span found = {NULL, 0};
+
+    for (size_t i = 0; i < rq->head->nheaders; i++) {
+        if (!mo_span_ieq(rq->head->headers[i].name, MO_SPAN("DPoP")))
+            continue;
+        if (found.p)
+            return mo_span(NULL, 0);
+        found = rq->head->headers[i].value;
+    }
+    return found;
 }
 
 /* An operator uses everybody's data, also one with a name. */
@@ -442,10 +462,35 @@ static void saw(const struct mo_gate *g, const struct mo_person *person)
         mo_grants_saw(g->grants, person->name, person->role);
 }
 
+/* A token that is bound to a key needs a proof (people/proof.h). */
+static struct mo_refusal check_proof(const struct mo_gate *g,
+                                     const struct mo_req *rq,
+                                     struct mo_span token, bool as_dpop,
+                                     const struct mo_person *person,
+                                     struct mo_gate_more *more)
+{
+    static const struct mo_refusal bad = {401, "invalid_dpop_proof", ""},
+                                   busy = {503, "too_many_proofs", ""};
+    struct mo_proof in = {.sent = as_dpop};
+    int rc;
+
+    if (!in.sent && !person->jkt[0])
+        return let_in;
+    in.text = proof_of(rq);
+    in.method = rq->head->method_text;
+    in.path = rq->path;
+    in.token = token;
+    more->dpop = true;
+    rc = mo_people_prove(g->people, person, &in, &more->why);
+    if (rc == MO_EBUSY)
+        return busy;
+    return rc < 0 ? bad : let_in;
+}
+
 /* A token of a provider, signed or not. */
 static struct mo_refusal check_signed(const struct mo_gate *g,
                                       struct mo_req *rq, struct mo_span token,
-                                      struct mo_gate_more *more)
+                                      bool as_dpop, struct mo_gate_more *more)
 {
     static const struct mo_refusal invalid = {401, "invalid_token", ""},
                                    scope = {403, "insufficient_scope",
@@ -453,10 +498,14 @@ static struct mo_refusal check_signed(const struct mo_gate *g,
                                    no_role = {403, "no_role", ""},
                                    busy = {503, "provider_busy", ""};
     struct mo_provider *from = NULL;
+    struct mo_refusal no;
     struct mo_person person;
 
     switch (mo_people_check(g->people, token, &person, &from, &more->why)) {
     case 0:
+        no = check_proof(g, rq, token, as_dpop, &person, more);
+        if (no.status)
+            return no;
         saw(g, &person);
         /* A client's credential: it cannot approve the client's own calls. */
         admit(rq, "token", mo_span_cstr(person.name), person.role);
@@ -575,6 +624,7 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
         "prints a link for the browser"};
     struct mo_refusal no = mo_gate_check_page(g, rq);
     struct mo_span signed_in, token = bearer(rq);
+    struct mo_span bound = {NULL, 0};
     struct mo_gate_more unused;
     const char *name = NULL;
 
@@ -586,13 +636,17 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
     rq->role = MO_ROLE_OPERATOR;
     if (no.status || !mo_gate_has_tokens(g))
         return no;
+    if (!token.n)
+        bound = sent_as(rq, MO_SPAN("DPoP "));
     name = whose(g, token);
     if (name)
         admit(rq, "token", mo_span_cstr(name), role_of(g, mo_span_cstr(name)));
     else if (mo_span_starts(token, MO_SPAN(MO_GRANT_PREFIX)))
         return check_grant(g, rq, token, more);
     else if (g->people && mo_people_may_know(g->people, token))
-        return check_signed(g, rq, token, more);
+        return check_signed(g, rq, token, false, more);
+    else if (g->people && mo_people_may_know(g->people, bound))
+        return check_signed(g, rq, bound, true, more);
     else if (find_signed_in(g, rq, &signed_in))
         admit(rq, "page", signed_in, role_of(g, signed_in));
     else if (check_login(g, rq, more, &no))

@@ -69,6 +69,7 @@ struct mo_gate_more {
     struct mo_span token;
     struct mo_span login; /* this login must be renewed first; or empty */
     bool read_grants;     /* mo_grants_read() first */
+    bool dpop;            /* the token is bound to a key, or sent as such */
     struct mo_err why; /* of a refused credential; a missing scope: the list */
 };
 

@@ -21,6 +21,17 @@ static void put_scopes(struct mo_jw *w, const struct mo_config_list *scopes)
     mo_jw_end(w);
 }
 
+/* Tokens may be bound to a key (people/proof.h). */
+static void put_algorithms(struct mo_jw *w)
+{
+    struct mo_span all = MO_SPAN(MO_PROOF_ALGS);
+
+    mo_jw_member_arr(w, "dpop_signing_alg_values_supported");
+    while (all.n)
+        mo_jw_str(w, mo_span_cut(&all, ' '));
+    mo_jw_end(w);
+}
+
 /* For `mcp-orchestrator login`: a member of our own, which others ignore. */
 static void put_providers(struct mo_jw *w,
                           const struct mo_config_providers *all)
@@ -62,6 +73,7 @@ static void on_resource(void *ctx, struct mo_req *rq)
     mo_jw_member_arr(&w, "bearer_methods_supported");
     mo_jw_cstr(&w, "header");
     mo_jw_end(&w);
+    put_algorithms(&w);
     mo_jw_member_cstr(&w, "resource_name", "MCP Orchestrator");
     put_providers(&w, all);
     mo_jw_end(&w);

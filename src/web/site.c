@@ -294,7 +294,8 @@ static void put_challenge(struct mo_site *s, struct mo_req *rq,
     const struct mo_people *people = s->gate.people;
     bool is_scope = no->status == 403;
 
-    (void)mo_buf_puts(&b, "Bearer");
+    (void)mo_buf_puts(&b, more->dpop ? "DPoP algs=\"" MO_PROOF_ALGS "\","
+                                     : "Bearer");
     if (people && mo_people_has_providers(people)) {
         (void)mo_buf_printf(&b, " resource_metadata=\"%s" MO_RESOURCE_PATH "\"",
                             mo_people_url(people));

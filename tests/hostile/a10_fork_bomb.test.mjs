@@ -19,7 +19,7 @@ eachDriver('A10: a fork bomb', async (d) => {
   const box = await d.start(['bomb'], { pids: LIMIT, cpu_milli: 300 });
   await eventually('the bomb is as big as it gets', () => box.stats().pids === LIMIT);
   for (let i = 0; i < 20; i++) assert.ok(box.stats().pids <= LIMIT);
-  assert.ok(tasksOf(box.uid) <= LIMIT);
+  assert.ok(tasksOf(box.uid) <= LIMIT + (d.others ?? 0));
   const other = await d.run(['forks', '30'], { pids: 64 });
   assert.equal(other.out, '30\n');
   await box.kill();

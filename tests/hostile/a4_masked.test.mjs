@@ -22,6 +22,7 @@ const paths = [
 ];
 
 eachDriver('A4: nothing to read', async (d) => {
-  const { out } = await d.run(['read', ...paths]);
-  assert.deepEqual(out.trim().split('\n'), paths.map((p) => `${p} 0`));
+  const tried = paths.filter((p) => !d.shown?.includes(p));
+  const { out } = await d.run(['read', ...tried]);
+  assert.deepEqual(out.trim().split('\n'), tried.map((p) => `${p} 0`));
 });

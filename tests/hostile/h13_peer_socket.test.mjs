@@ -167,7 +167,7 @@ test('a reader does not get more by asking the holder', async () => {
     ['end', command(END)], ['answer', command(ANSWER, field('r'), u32(0), field(''))],
     ['accept', command(ACCEPT, field('t'), field('d'))], ['decide before it is judged', decide(0)], ['remember', decide(1)],
   ]) {
-    const { frames } = await talk(path, [join1(tab.session, { reads: 1 }), ask], enough(ACK));
+    const { frames } = await talk(path, [Buffer.concat([join1(tab.session, { reads: 1 }), ask])], enough(ACK)); // one read
     assert.match(frames.find((f) => f.type === ACK).text, /read_only/, name);
   }
   // Judged by the row in the store: not shared with him.

@@ -1,7 +1,8 @@
 /* box_driver.c - boxes, driven by lines of JSON.
  *
- *   box_driver --driver docker|native [--engine HOST] [--dir DIR]
+ *   box_driver --driver docker|native|kubernetes [--engine HOST] [--dir DIR]
  *              [--store S] [--instance I] [--toolbox FILE] [--launcher FILE]
+ *              [--kubeconfig FILE] [--namespace NS] [--image IMAGE] ...
  *
  * One operation a line on stdin, one event a line on stdout. A box has a name
  * that the test chooses ("box").
@@ -541,9 +542,31 @@ static struct mo_span slurp(struct mo_buf *b, const char *path)
     return mo_buf_view(b);
 }
 
+static void read_cluster(struct mo_box_cluster *c, const char *key,
+                         const char *v)
+{
+    const struct {
+        const char *key, **to;
+    } rows[] = {
+        {"--kubeconfig", &c->kubeconfig},
+        {"--context", &c->context},
+        {"--namespace", &c->ns},
+        {"--image", &c->image},
+        {"--runtime-class", &c->runtime_class},
+        {"--node-selector", &c->node_selector},
+        {"--pull-policy", &c->pull_policy},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        if (strcmp(key, rows[i].key) == 0)
+            *rows[i].to = v;
+}
+
 static int open_boxes(struct app *app, int argc, char **argv, struct mo_err *e)
 {
-    struct mo_boxes_opts o = {.store = "test", .instance = "one"};
+    struct mo_box_cluster cluster = {.ns = NULL};
+    struct mo_boxes_opts o = {
+        .store = "test", .instance = "one", .cluster = &cluster};
     const char *driver = "docker";
 
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -563,7 +586,11 @@ static int open_boxes(struct app *app, int argc, char **argv, struct mo_err *e)
             o.toolbox = slurp(&app->toolbox, v);
         else if (strcmp(key, "--launcher") == 0)
             o.launcher = slurp(&app->launcher, v);
+        else
+            read_cluster(&cluster, key, v);
     }
+    if (strcmp(driver, "kubernetes") == 0)
+        return mo_boxes_kubernetes(app->loop, &o, &app->bs, e);
     if (strcmp(driver, "native") == 0)
         return mo_boxes_native(app->loop, &o, &app->bs, e);
     if (strcmp(driver, "docker") != 0)

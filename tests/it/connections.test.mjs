@@ -177,10 +177,12 @@ test('the tokens are sealed, and in no log', async () => {
     for (const t of [...tokens, 'there', 'ann', 'http']) assert.ok(!bytes.includes(t), `${name} has ${t}`);
   }
   for (const t of tokens) assert.ok(!(server.log + audit).includes(t));
-  for (const [who, outcome] of [['ann', 'connected'], ['ann', 'disconnected'], ['cat', 'could not refresh']])
-    assert.ok(audit.split('\n').filter(Boolean).map((l) => JSON.parse(l)).some((r) =>
-      JSON.stringify(r).includes('"connection"') && JSON.stringify(r).includes(`"who":"${who}"`) && JSON.stringify(r).includes(`"${outcome}"`)),
-    `${who} ${outcome}`);
+  const rows = audit.split('\n').filter(Boolean).map((l) => JSON.parse(l).what).filter((r) => r.kind === 'account');
+  const at = (who, said) => rows.findIndex((r) => r.who === who && (r.action ?? r.outcome) === said);
+  for (const [who, said] of [['ann', 'connected'], ['ann', 'disconnected'], ['cat', 'could not refresh']])
+    assert.ok(at(who, said) >= 0, `${who} ${said}`);
+  assert.ok(at('ann', 'connect') < at('ann', 'connected') && at('ann', 'disconnect') < at('ann', 'disconnected'));
+  assert.ok(at('ann', 'connect') >= 0 && at('ann', 'disconnect') >= 0, 'the record comes first');
 });
 
 test('the command lists connections and removes them; the server notices', async (t) => {

@@ -8,8 +8,8 @@ import { createServer, request } from 'node:http';
 import { createServer as createTcp } from 'node:net';
 
 const random = () => randomBytes(24).toString('base64url');
-const json = (res, status, body) =>
-  res.writeHead(status, { 'content-type': 'application/json' })
+const json = (res, status, body, headers = {}) =>
+  res.writeHead(status, { 'content-type': 'application/json', ...headers })
     .end(JSON.stringify(body));
 
 async function text(req) {
@@ -44,6 +44,7 @@ export class Issuer {
   seconds = 3600; // tokens live so long
   slow = 0; // ms until a token is given
   named = null; // the issuer that the MCP server names; its own
+  dpop = null; // {issuer, server, bearer}: Proofs of each; the server's challenge is of Bearer
   refusal = null; // a promise: the next 401 waits for it
   lastAuthorize = null;
 
@@ -108,6 +109,7 @@ export class Issuer {
       code_challenge_methods_supported: ['S256'],
       token_endpoint_auth_methods_supported: ['none', 'client_secret_basic'],
       authorization_response_iss_parameter_supported: true,
+      ...(this.dpop && { dpop_signing_alg_values_supported: ['EdDSA', 'ES256'] }),
     });
   }
 
@@ -176,26 +178,33 @@ export class Issuer {
     if (form.get('resource') !== this.resource)
       throw new Refused('invalid_target', `resource ${form.get('resource')}`);
     const grant = form.get('grant_type');
-    if (grant === 'authorization_code') json(res, 200, this.#byCode(id, form));
-    else if (grant === 'refresh_token') json(res, 200, this.#byRefresh(id, form));
+    const proof = this.dpop && !this.dpop.bearer
+      ? this.dpop.issuer.check(req, `${this.issuer}/token`) : {};
+    if (this.dpop?.bearer && req.headers.dpop)
+      throw new Refused('invalid_dpop_proof', 'nobody wants one');
+    if (proof.error === 'use_dpop_nonce') return json(res, 400, { error: proof.error }, proof.headers);
+    if (proof.error) throw new Refused(proof.error, proof.why);
+    if (grant === 'authorization_code') json(res, 200, this.#byCode(id, form, proof.jkt));
+    else if (grant === 'refresh_token') json(res, 200, this.#byRefresh(id, form, proof.jkt));
     else throw new Refused('unsupported_grant_type', grant);
   }
 
-  #byCode(id, form) {
+  #byCode(id, form, jkt) {
     const given = this.codes.get(form.get('code'));
     const digest = createHash('sha256').update(form.get('code_verifier') ?? '')
       .digest('base64url');
     this.codes.delete(form.get('code')); // once
     if (!given || given.client_id !== id ||
         given.redirect_uri !== form.get('redirect_uri') ||
-        given.code_challenge !== digest)
+        given.code_challenge !== digest || given.dpop_jkt !== jkt)
       throw new Refused('invalid_grant', 'code, client, redirect or verifier');
     this.seen.codes++;
-    return this.#issue(id, given.scope, random());
+    return this.#issue(id, given.scope, random(), jkt);
   }
 
-  #byRefresh(id, form) {
+  #byRefresh(id, form, jkt) {
     const old = this.refresh.get(form.get('refresh_token'));
+    if (old && old.jkt !== jkt) throw new Refused('invalid_grant', 'another key');
     if (!old || old.id !== id || old.used) {
       for (const [token, t] of this.refresh) // a stolen one, perhaps
         if (t.family === old?.family) this.refresh.delete(token);
@@ -203,15 +212,15 @@ export class Issuer {
     }
     old.used = true;
     this.seen.refreshed++;
-    return this.#issue(id, old.scope, old.family);
+    return this.#issue(id, old.scope, old.family, jkt);
   }
 
-  #issue(id, scope, family) {
+  #issue(id, scope, family, jkt) {
     const token = random(), refresh = random();
-    this.access.set(token, { scope, until: Date.now() + this.seconds * 1000 });
-    this.refresh.set(refresh, { id, scope, family });
+    this.access.set(token, { scope, until: Date.now() + this.seconds * 1000, jkt });
+    this.refresh.set(refresh, { id, scope, family, jkt });
     return {
-      access_token: token, token_type: 'Bearer', expires_in: this.seconds,
+      access_token: token, token_type: jkt ? 'DPoP' : 'Bearer', expires_in: this.seconds,
       refresh_token: refresh, ...(scope && { scope }),
     };
   }
@@ -228,15 +237,19 @@ export class Issuer {
       return;
     }
     const body = await text(req);
-    const token = this.access.get(
-      /^Bearer (.+)$/.exec(req.headers.authorization ?? '')?.[1]);
+    const scheme = this.dpop && !this.dpop.bearer ? 'DPoP' : 'Bearer';
+    const sent = new RegExp(`^${scheme} (.+)$`).exec(req.headers.authorization ?? '')?.[1];
+    const token = this.access.get(sent);
+    const proof = scheme === 'DPoP' && token ? this.dpop.server.check(req, this.resource, sent) : {};
     const meta = `resource_metadata="${this.origin}` +
       '/.well-known/oauth-protected-resource/mcp"';
-    if (!token || token.until < Date.now()) {
+    for (const [k, v] of Object.entries(proof.headers ?? {})) res.setHeader(k, v);
+    if (!token || token.until < Date.now() || proof.error || token.jkt !== proof.jkt) {
       const until = this.refusal;
       this.refusal = null;
       await until;
-      res.writeHead(401, { 'www-authenticate': `Bearer ${meta}, scope="tools"` })
+      const why = proof.error ? `error="${proof.error}", ` : '';
+      res.writeHead(401, { 'www-authenticate': `${scheme} ${why}${meta}, scope="tools"` })
         .end();
       return;
     }
@@ -247,7 +260,7 @@ export class Issuer {
       }).end();
       return;
     }
-    const { host, authorization, ...headers } = req.headers; // no passing on
+    const { host, authorization, dpop, ...headers } = req.headers; // no passing on
     const up = request(upstream, { method: req.method, headers }, (r) => {
       res.writeHead(r.statusCode, r.headers);
       r.pipe(res);

@@ -99,7 +99,10 @@ describe('by a code', () => {
       .replace(kept.access_token, 'of.a.yesterday'));
     const again = await cli('whoami', home());
     assert.deepEqual([again.code, again.out], [0, `signed in at ${home()} as corp:ann (user)\n`], again.err);
-    assert.notEqual((await tokens())[0].refresh_token, kept.refresh_token, 'it was rotated');
+    const [now] = await tokens();
+    assert.ok(![kept.access_token, 'of.a.yesterday'].includes(now.access_token), 'it was refreshed');
+    assert.match(kept.dpop_key, /PRIVATE KEY/); // so the provider need not rotate the refresh token
+    assert.equal(now.dpop_key, kept.dpop_key);
     assert.equal((await cli('logout', home())).code, 0);
     assert.equal((await cli('logout', home())).code, 1);
     const gone = await cli('whoami', home());

@@ -147,7 +147,8 @@ for (const { name: store, skip } of STORES)
       for (const s of readers) s.close();
     });
 
-    test('a personal token that is revoked at one ends what it opened at the other', async () => {
+    // Tokens are read again every 15 s: once is enough.
+    if (store === 'sqlite') test('a personal token that is revoked at one ends what it opened at the other', async () => {
       const zoe = await a.socket('zoe', 'token');
       const { token, id } = await a.api('zoe', 'POST', '/api/tokens', { name: 'mine', days: 1 });
       assert.ok(token);

@@ -17,13 +17,14 @@ function chatter(tab, name) {
     for (let i = 0; !said.stop && tab.socket.connected; i++) {
       const text = `${name}-${i}`;
       said.sent.push(text);
+      // Before it is sent: the answer may come before the acknowledgement.
+      const answers = tab.count('agent:response') + tab.count('session:history');
       const gone = new Promise((resolve) => tab.socket.once('disconnect', () => resolve()));
       const a = await Promise.race([within(tab.socket.emitWithAck('message', text), `the answer to ${text}`, 60_000), gone]);
       if (a?.ok) said.acked.push(text);
       else if (a?.code === 'busy') said.busy.push(text);
       else if (a) said.refused.push(`${text}: ${JSON.stringify(a)}`);
       // The line has room for 16 messages: who speaks goes on when there was an answer.
-      const answers = tab.count('agent:response') + tab.count('session:history');
       await Promise.race([gone, until(() => said.stop || tab.count('agent:response') + tab.count('session:history') > answers, 'an answer', 60_000)]);
     }
   })();

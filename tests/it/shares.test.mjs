@@ -117,7 +117,7 @@ test('a share that is withdrawn closes the streams of those who lost it, and of 
   await Promise.all([within(vera.closed, 'vera is out'), within(bea.closed, 'bea is out')]);
   assert.equal((await share('ann', 'three', 'corp:bea', 'none')).status, 404);
   assert.ok(ann.connected);
-  const rows = (await team.rows()).filter((r) => r.kind === 'share' && r.who === 'three');
+  const rows = (await team.rows()).filter((r) => r.kind === 'share' && r.session === 'three');
   assert.deepEqual(rows.map((r) => [r.decidedBy, r.action, r.name]), [
     ['corp:ann', 'read', 'corp/guests'], ['corp:ann', 'read', 'corp:bea'], ['corp:ann', 'read', 'corp:vera'],
     ['corp:ann', 'withdrawn', 'corp/guests'], ['corp:ann', 'withdrawn', undefined]]);

@@ -1,7 +1,7 @@
 /* store_driver.c - a store by the line, for tests that need to see it from
  * outside.
  *
- *   store_driver URL DEADLINE_MS [CA_FILE]
+ *   store_driver URL DEADLINE_MS [CA_FILE [REPLICAS]]
  *
  * Commands on stdin, one a line; an answer to each on stdout, in the order
  * they come: "TAG ok ..." or "TAG NAME-OF-ERROR message". At the end of stdin
@@ -326,6 +326,8 @@ int main(int argc, char **argv)
     o.lease_ttl_ms = 6000;
     if (argc > 3)
         o.ca_file = mo_span_cstr(argv[3]);
+    if (argc > 4)
+        o.replicas = (unsigned)strtoul(argv[4], NULL, 10);
     mo_buf_init(&d.in, (size_t)8 * 1024 * 1024);
     mo_map_init(&d.leases, 1000);
     d.l = mo_loop_new(NULL, &e);

@@ -188,7 +188,7 @@ describe('several persons', { skip }, () => {
       row = (await (await at('operator', '/api/audit?q=op.ask')).json()).rows.map((r) => r.what).find((w) => w.kind === 'decision');
       return row;
     }, 'the row');
-    assert.deepEqual([row.host, row.action, row.by, row.who], [`op.ask:${port}`, 'allow', 'person', tab.session]);
+    assert.deepEqual([row.host, row.action, row.by, row.session], [`op.ask:${port}`, 'allow', 'person', tab.session]);
     assert.ok(row.decidedBy && row.door);
   });
 });

@@ -7,6 +7,7 @@
 //                        stats(), kill(), ended } (pid: of its first process,
 //                        uid: of all of them, on the host; await kill())
 //   noticedMemory(id)    whether the driver was told that memory ran out
+//   allows, others, shown, unsized  what it cannot forbid (kubernetes)
 //   clean()              ends what is left of this file's boxes and returns
 //                        what should not be there any more, as texts
 // opts: limits by the names of struct mo_boxreq (memory, pids, ...), env (more
@@ -31,8 +32,9 @@ import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { cgroupsOf, eventually, lives } from './outside.mjs';
+import { cgroupsOf, eventually, lives, processesOf } from './outside.mjs';
 import { docker, toolbox } from './box.mjs';
+import { Namespace, noKube, ownImage } from './kube.mjs';
 import { dockerd, noDocker } from './dockerd.mjs';
 import { busybox, load } from './image.mjs';
 
@@ -178,28 +180,16 @@ export class Native {
   }
 }
 
-// --- docker ------------------------------------------------------------------
+// --- containers --------------------------------------------------------------
 
-/** An engine of this file's own, started when a box is first asked for. */
-export class Docker {
-  name = 'docker';
-  image = 'probe:1';
-
-  missing() {
-    return noDocker || [probe, toolbox].find((f) => !existsSync(f)) || null;
-  }
-
-  async open() {
-    this.engine = await dockerd();
-    await load(this.engine, this.image,
-      [[...busybox(), { path: 'probe', data: readFileSync(probe) }]], { Entrypoint: ['/probe'] });
-  }
-
+/** Boxes of box_driver: their bytes, their end, the kernel's account of them. A
+ *  driver says how to begin() and where the control groups are (groupOf()). */
+class Containers {
   /** A box of a process of its own, so that it has its environment. */
   async begin(argv, { clientEnv = {}, host, env, ...limits } = {}) {
     this.opening ??= this.open();
     await this.opening;
-    const us = docker(this.engine, { env: { PATH: process.env.PATH, ...clientEnv } });
+    const us = this.client({ PATH: process.env.PATH, ...clientEnv });
     us.tell('start', { box: 'x', image: this.image, env, limits,
       argv: host ? argv : ['/probe', ...argv] });
     const first = await us.next('ready', 'x');
@@ -220,20 +210,9 @@ export class Docker {
     return (await this.begin(argv, opts)).ended;
   }
 
-  /** Whether the engine itself learned that memory ran out. On cgroup v1 its
-   *  shim reads the kernel's notice after the end, and if the control group is
-   *  removed first it tells nobody. */
-  async noticedMemory(id) {
-    const filters = encodeURIComponent(JSON.stringify({ container: [id], event: ['oom'] }));
-    const until = Math.ceil(Date.now() / 1000);
-    const { status, text } = await this.engine.api('GET', `/events?since=1&until=${until}&filters=${filters}`);
-    assert.equal(status, 200, text);
-    return text.includes('"oom"');
-  }
-
   async start(argv, opts) {
     const { us, id, said, ended } = await this.begin(argv, opts);
-    const groups = cgroupsOf(id);
+    const groups = cgroupsOf(await this.groupOf(id));
     const read = (name) => {
       const dir = groups.find((g) => existsSync(join(g, name)));
       return dir ? readFileSync(join(dir, name), 'utf8') : '';
@@ -252,10 +231,11 @@ export class Docker {
         .find((p) => status(p, 'NSpid').split(/\s+/).at(-1) === '1');
       return pid;
     });
+    const uid = status(pid, 'Uid').split(/\s+/)[0];
     return {
       id,
       pid: Number(pid),
-      uid: Number(status(pid, 'Uid').split(/\s+/)[0]),
+      uid: Number(uid),
       out: () => said.out,
       client: us.child,
       stdin: { write: (text) => us.write('x', text) },
@@ -268,9 +248,45 @@ export class Docker {
       kill: async () => {
         us.tell('stop', { box: 'x' });
         await ended;
+        await this.killed?.(Number(uid));
       },
       ended,
     };
+  }
+}
+
+/** An engine of this file's own, started when a box is first asked for. */
+export class Docker extends Containers {
+  name = 'docker';
+  image = 'probe:1';
+
+  missing() {
+    return noDocker || [probe, toolbox].find((f) => !existsSync(f)) || null;
+  }
+
+  async open() {
+    this.engine = await dockerd();
+    await load(this.engine, this.image,
+      [[...busybox(), { path: 'probe', data: readFileSync(probe) }]], { Entrypoint: ['/probe'] });
+  }
+
+  client(env) {
+    return docker(this.engine, { env });
+  }
+
+  groupOf(id) {
+    return id;
+  }
+
+  /** Whether the engine itself learned that memory ran out. On cgroup v1 its
+   *  shim reads the kernel's notice after the end, and if the control group is
+   *  removed first it tells nobody. */
+  async noticedMemory(id) {
+    const filters = encodeURIComponent(JSON.stringify({ container: [id], event: ['oom'] }));
+    const until = Math.ceil(Date.now() / 1000);
+    const { status, text } = await this.engine.api('GET', `/events?since=1&until=${until}&filters=${filters}`);
+    assert.equal(status, 200, text);
+    return text.includes('"oom"');
   }
 
   async clean() {
@@ -285,9 +301,54 @@ export class Docker {
   }
 }
 
+/** Pods of the cluster that scripts/kube has started. */
+export class Kubernetes extends Containers {
+  name = 'kubernetes';
+  others = 1; // the first process of a pod has its user, too
+  allows = ['read /proc/kallsyms', 'run from /tmp']; // a pod can forbid neither
+  shown = ['/proc/interrupts', '/proc/kallsyms']; // the runtime masks what it likes
+  unsized = true; // before 1.22 a volume in memory has no size of its own
+
+  missing() {
+    return noKube || [probe, toolbox].find((f) => !existsSync(f)) || null;
+  }
+
+  async open() {
+    this.own = ownImage.with('localhost/probe:1', [{ path: 'probe', data: readFileSync(probe) }]);
+    this.ns = await Namespace.open();
+  }
+
+  client(env) {
+    return this.ns.boxes({ env, image: this.own });
+  }
+
+  async groupOf(id) {
+    const { json } = await this.ns.pod(id);
+    return json.status.containerStatuses[0].containerID.replace('containerd://', '');
+  }
+
+  /** The runtime reads the kernel's notice; told or not, the pod has the cause. */
+  async noticedMemory() {
+    return true;
+  }
+
+  /** The object of a pod goes first, its processes within seconds. */
+  async killed(uid) {
+    await eventually('its processes end', () => processesOf(uid).length === 0);
+  }
+
+  async clean() {
+    if (!this.opening) return [];
+    await this.opening;
+    const left = (await this.ns.pods()).map((p) => `pod ${p.metadata.name}`);
+    await this.ns.close();
+    return left;
+  }
+}
+
 // --- all of them -----------------------------------------------------------------
 
-export const drivers = [new Native(), new Docker()];
+export const drivers = process.env.MO_KUBE ? [new Kubernetes()] : [new Native(), new Docker()];
 
 /** One test a driver. */
 export function eachDriver(name, body) {

@@ -3,7 +3,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,9 +13,25 @@ import { Visitor } from './idp.mjs';
 const PROGRAM = '/usr/bin/glewlwyd';
 const TABLES = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3';
 const MODULES = '/usr/lib/glewlwyd';
+const PAGES = '/usr/share/glewlwyd/webapp';
+const TYPES = { html: 'text/html', css: 'text/css', js: 'application/javascript', json: 'application/json', png: 'image/png', ico: 'image/x-icon', woff2: 'font/woff2' };
 
 /** Why it cannot be used here, or false. */
 export const noGlewlwyd = existsSync(PROGRAM) && existsSync(TABLES) ? false : 'glewlwyd';
+
+/** Why its own pages cannot be used here, or false. */
+export const noPages = noGlewlwyd || (existsSync(join(PAGES, 'login.html')) ? false : 'the pages of glewlwyd');
+
+/** Its pages in a directory, and the settings that serve them. The package has
+ *  links to files of others, which the server does not follow, and a link to a
+ *  directory where the pages look for config.json. */
+function copyPages(to) {
+  const settings = join(PAGES, 'config.json');
+  cpSync(PAGES, to, { recursive: true, dereference: true, filter: (from) => from !== settings });
+  cpSync(statSync(settings).isDirectory() ? join(settings, 'config.json') : settings, join(to, 'config.json'), { dereference: true });
+  const types = Object.entries(TYPES).map(([ext, type]) => `{ extension = ".${ext}"; mime_type = "${type}"; }`);
+  return `static_files_path="${to}"\nstatic_files_mime_types = ( ${types.join(', ')} )\n`;
+}
 
 async function freePort() {
   const s = createServer().listen(0, '127.0.0.1');
@@ -41,8 +57,9 @@ export class Glewlwyd {
     return this;
   }
 
-  /** alg: of its tokens; resources: that a token may be for; clients: as its API wants them. */
-  async start({ alg = 'ES256', scopes = ['mcp'], resources = [], parameters = {}, clients = [] } = {}) {
+  /** alg: of its tokens; resources: that a token may be for; clients: as its API wants them;
+   *  pages: serve its own pages for browsers. */
+  async start({ alg = 'ES256', scopes = ['mcp'], resources = [], parameters = {}, clients = [], pages = false } = {}) {
     this.dir = mkdtempSync(join(tmpdir(), 'mo-glewlwyd-'));
     const file = join(this.dir, 'conf'), db = join(this.dir, 'db');
     mkdirSync(join(this.dir, 'none'));
@@ -70,7 +87,7 @@ secure_connection_key_file="none"
 secure_connection_pem_file="none"
 hash_algorithm="SHA512"
 database = { type = "sqlite3"; path = "${db}" };
-`);
+${pages ? copyPages(join(this.dir, 'pages')) : ''}`);
     this.child = spawn(PROGRAM, ['-c', file], { cwd: this.dir, stdio: ['ignore', 'pipe', 'pipe'] });
     this.log = '';
     for (const s of [this.child.stdout, this.child.stderr]) s.on('data', (d) => (this.log += d));

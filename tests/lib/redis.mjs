@@ -77,9 +77,9 @@ export async function redis({ port, dir = tempDir(), args = [], cli = [] } = {})
 
 // ask('entry', 's', 'doc') -> {ok, word, rest}. The search for leaks at its end
 // takes seconds: only who asks for it gets it.
-export async function store(url, { deadline = 4000, ca, leaks = false } = {}) {
+export async function store(url, { deadline = 4000, ca, leaks = false, replicas } = {}) {
   const child = spawn(`${process.env.MO_BUILD}/tests/it/store_driver`,
-    [url, String(deadline), ...(ca ? [ca] : [])], {
+    [url, String(deadline), ...(ca || replicas ? [ca ?? ''] : []), ...(replicas ? [String(replicas)] : [])], {
       stdio: ['pipe', 'pipe', 'inherit'],
       env: leaks ? process.env : { ...process.env, ASAN_OPTIONS: 'detect_leaks=0' },
     });

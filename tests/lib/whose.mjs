@@ -22,7 +22,9 @@ const TOOLS = ['whoami', 'chatty', 'ask'].map((name) => ({
 }));
 
 export class Whose {
-  constructor(n = 1, { seconds = 3600, revokes = true } = {}) {
+  /** dpop: Proofs that tokens need. */
+  constructor(n = 1, { seconds = 3600, revokes = true, dpop } = {}) {
+    this.dpop = dpop;
     this.seconds = seconds; // tokens live so long
     this.revokes = revokes;
     this.servers = Array.from({ length: n }, (_, i) => ({
@@ -97,6 +99,7 @@ export class Whose {
       ...(this.revokes && { revocation_endpoint: `${issuer}/revoke` }),
       response_types_supported: ['code'], code_challenge_methods_supported: ['S256'],
       token_endpoint_auth_methods_supported: ['none'], authorization_response_iss_parameter_supported: true,
+      ...(this.dpop && { dpop_signing_alg_values_supported: ['ES256'] }),
     });
   }
 
@@ -129,6 +132,9 @@ export class Whose {
       json(rs, 400, { error: 'invalid_grant' });
     };
     if (form.get('resource') !== this.url(s.name)) return refused(`resource ${form.get('resource')}`);
+    const proof = this.dpop?.check(rq, `${this.base}/${s.name}/token`) ?? {};
+    if (proof.error === 'use_dpop_nonce') return json(rs, 400, { error: proof.error }, proof.headers);
+    if (proof.error) return refused(proof.why);
     let given;
     if (form.get('grant_type') === 'urn:ietf:params:oauth:grant-type:token-exchange') {
       const subject = form.get('subject_token');
@@ -144,15 +150,16 @@ export class Whose {
     } else {
       given = s.refresh.get(form.get('refresh_token'));
       if (!given) return json(rs, 400, { error: 'invalid_grant' });
+      if (given.jkt !== proof.jkt) return refused(`a refresh token of ${given.user} with another key`);
       if (given.used) return refused(`a refresh token of ${given.user} was used twice`);
       given.used = true;
       this.seen.refreshed++;
     }
     if (this.slow) await this.slow();
     const access = `${given.user}.${s.name}.${random()}`, refresh = random();
-    s.access.set(access, { user: given.user, until: Date.now() + this.seconds * 1000 });
-    s.refresh.set(refresh, { user: given.user });
-    return json(rs, 200, { access_token: access, token_type: 'Bearer', expires_in: this.seconds, refresh_token: refresh });
+    s.access.set(access, { user: given.user, until: Date.now() + this.seconds * 1000, jkt: proof.jkt });
+    s.refresh.set(refresh, { user: given.user, jkt: proof.jkt });
+    return json(rs, 200, { access_token: access, token_type: this.dpop ? 'DPoP' : 'Bearer', expires_in: this.seconds, refresh_token: refresh });
   }
 
   async on_revoke(s, rq, rs) {
@@ -168,12 +175,16 @@ export class Whose {
   // --- the MCP server
 
   #user(s, rq, rs) {
-    const token = /^Bearer (.+)$/.exec(rq.headers.authorization ?? '')?.[1];
+    const scheme = this.dpop ? 'DPoP' : 'Bearer';
+    const token = new RegExp(`^${scheme} (.+)$`).exec(rq.headers.authorization ?? '')?.[1];
     const known = s.access.get(token);
+    const proof = this.dpop && known ? this.dpop.check(rq, this.url(s.name), token) : {};
+    for (const [k, v] of Object.entries(proof.headers ?? {})) rs.setHeader(k, v);
+    if (known && proof.jkt !== known.jkt && proof.error !== 'use_dpop_nonce') this.wrong.push(`${s.name}: ${known.user} without their key: ${proof.why}`);
     if (token && !known && this.servers.some((o) => o.access.has(token))) this.wrong.push(`${s.name} got a token of another server`);
-    if (known && known.until > Date.now()) return known.user;
+    if (known && known.until > Date.now() && proof.jkt === known.jkt) return known.user;
     this.seen.refused++;
-    json(rs, 401, {}, { 'www-authenticate': `Bearer resource_metadata="${this.base}/.well-known/oauth-protected-resource/${s.name}/mcp"` });
+    json(rs, 401, {}, { 'www-authenticate': `${scheme} ${proof.error ? `error="${proof.error}", ` : ''}resource_metadata="${this.base}/.well-known/oauth-protected-resource/${s.name}/mcp"` });
     return undefined;
   }
 

@@ -210,7 +210,8 @@ static const struct {
     {"text has NUL", "{\"llm\":{\"model\":\"a\\u0000b\"}}", "NUL"},
     {"text is empty", "{\"llm\":{\"model\":\"\"}}", "must not be empty"},
     {"wrong word", "{\"sandbox\":{\"driver\":\"dokcer\"}}",
-     "must be one of auto, native, docker, none; did you mean 'docker'?"},
+     "must be one of auto, native, docker, kubernetes, none; did you mean "
+     "'docker'?"},
     {"word is a number", "{\"sandbox\":{\"driver\":1}}", "must be one of auto"},
     {"section is a list", "{\"llm\":[]}", "'llm' must be an object: { ... }"},
     {"servers are a list", "{\"mcpServers\":[]}",

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "codec/http/url.h"
+#include "codec/text/base64.h"
 #include "loop/httpd.h"
 #include "mcp/oauth/oauth_ask.h"
 #include "mcp/oauth/oauth_back.h"
@@ -30,6 +31,12 @@ struct mock {
     unsigned expires;      /* s, of its tokens */
     bool gone, httpd_gone, http_gone;
     struct mo_buf location; /* where the browser is sent */
+    bool dpop;              /* it knows proofs */
+    bool unbind;            /* it forgets the key in a refresh */
+    const char *nonce;      /* that it wants in them; or NULL */
+    unsigned proofs, told;  /* with a nonce, and how often it was missing */
+    char key[512];          /* the header of the last proof: with its key */
+    bool proved;            /* this request has a proof */
 };
 
 static void reply_fmt(struct mo_req *rq, int status, const char *fmt, ...)
@@ -51,6 +58,12 @@ static void on_form(struct mo_req *rq, struct mo_span body)
     struct mock *m = rq->data;
     bool refresh = mo_span_search(body, MO_SPAN("=refresh_token")) >= 0;
 
+    if (m->proved && m->nonce && !m->proofs) {
+        m->told++;
+        mo_req_header(rq, "DPoP-Nonce", mo_span_cstr(m->nonce));
+        reply_fmt(rq, 400, "{\"error\":\"use_dpop_nonce\"}");
+        return;
+    }
     if (!refresh)
         m->codes++;
     else
@@ -59,9 +72,32 @@ static void on_form(struct mo_req *rq, struct mo_span body)
         reply_fmt(rq, 400, "{\"error\":\"%s\"}", m->error);
     else
         reply_fmt(rq, 200,
-                  "{\"access_token\":\"t%u\",\"token_type\":\"Bearer\","
+                  "{\"access_token\":\"t%u\",\"token_type\":\"%s\","
                   "\"refresh_token\":\"r\",\"expires_in\":%u}",
-                  m->codes + m->refreshed, m->expires);
+                  m->codes + m->refreshed,
+                  m->proved && !(refresh && m->unbind) ? "DPoP" : "Bearer",
+                  m->expires);
+}
+
+/* The signature is test_dpop.c's. */
+static void take_proof(struct mock *m, struct mo_req *rq)
+{
+    mo_autobuf struct mo_buf claims = {.max = 4096};
+    struct mo_span proof = mo_http_get(rq->head, "DPoP"), head;
+
+    m->proved = proof.p != NULL;
+    m->proofs = 0;
+    if (!m->proved)
+        return;
+    head = mo_span_cut(&proof, '.');
+    assert_int_equal(mo_base64url_decode(mo_span_cut(&proof, '.'), &claims), 0);
+    assert_true(head.n < sizeof(m->key));
+    memcpy(m->key, head.p, head.n);
+    m->key[head.n] = '\0';
+    assert_true(
+        mo_span_search(mo_buf_view(&claims), MO_SPAN("\"htm\":\"POST\"")) > 0);
+    m->proofs = m->nonce && mo_span_search(mo_buf_view(&claims),
+                                           mo_span_cstr(m->nonce)) > 0;
 }
 
 static void on_request(void *ctx, struct mo_req *rq)
@@ -78,13 +114,15 @@ static void on_request(void *ctx, struct mo_req *rq)
         reply_fmt(rq, 200,
                   "{\"issuer\":\"%s\",\"authorization_endpoint\":\"%s/a\","
                   "\"token_endpoint\":\"%s/t\",\"registration_endpoint\":"
-                  "\"%s/r\",\"code_challenge_methods_supported\":[\"S256\"]}",
-                  b, b, b, b);
+                  "\"%s/r\",\"code_challenge_methods_supported\":[\"S256\"]"
+                  ",\"dpop_signing_alg_values_supported\":[\"%s\"]}",
+                  b, b, b, b, m->dpop ? "ES256" : "none");
     else if (mo_span_is(rq->path, "/r"))
         reply_fmt(rq, 201, "{\"client_id\":\"c%u\"}", ++m->registered);
-    else if (mo_span_is(rq->path, "/t"))
+    else if (mo_span_is(rq->path, "/t")) {
+        take_proof(m, rq);
         mo_req_body(rq, 0, on_form);
-    else
+    } else
         reply_fmt(rq, 404, "{}");
 }
 
@@ -290,6 +328,104 @@ static void test_refresh(void **state)
 static bool was_refreshed(void *ctx)
 {
     return header_is(ctx, "Bearer t2");
+}
+
+static struct mo_span proof_of(struct mock *m)
+{
+    struct mo_auth *a = mo_oauth_auth(m->oauth);
+
+    return a->ops->proof(a, "POST", m->server);
+}
+
+static void sign_in_with(struct mock *m, const char *challenge)
+{
+    struct ticket t;
+
+    assert_int_equal(refuse(m, &t, 401, challenge), 0);
+    wait_for(m->l, is_told, &t);
+    assert_int_equal(t.rc, 0);
+}
+
+/* Both the issuer and the server must know proofs. */
+static void test_unbound(void **state)
+{
+    struct mock m;
+
+    (void)state;
+    mock_init(&m, true);
+    m.dpop = true;
+    sign_in_with(&m, "Bearer");
+    assert_true(header_is(&m, "Bearer t1"));
+    assert_false(m.proved);
+    assert_int_equal(proof_of(&m).n, 0);
+    mock_fini(&m);
+    mock_init(&m, true);
+    sign_in_with(&m, "DPoP");
+    assert_true(header_is(&m, "Bearer t1"));
+    assert_false(m.proved);
+    mock_fini(&m);
+}
+
+/* The key lives as long as the refresh token, in another process too. */
+static void test_bound(void **state)
+{
+    struct ticket t;
+    struct mock m;
+    char key[512];
+
+    (void)state;
+    mock_init(&m, true);
+    m.dpop = true;
+    m.nonce = "n1";
+    sign_in_with(&m, "DPoP algs=\"ES256\"");
+    assert_true(header_is(&m, "DPoP t1"));
+    assert_int_equal(m.told, 1);
+    assert_int_equal(m.codes, 1);
+    assert_true(mo_span_starts(proof_of(&m), mo_span_cstr(m.key)));
+    memcpy(key, m.key, sizeof(key));
+    close_oauth(&m);
+    assert_int_equal(open_oauth(&m, (struct mo_oauth_opts){.wait = true}), 0);
+    assert_true(header_is(&m, "DPoP t1"));
+    assert_true(mo_span_starts(proof_of(&m), mo_span_cstr(key)));
+    sign_in_with(&m, "DPoP error=invalid_token");
+    assert_int_equal(m.refreshed, 1);
+    assert_string_equal(m.key, key);
+    assert_true(header_is(&m, "DPoP t2"));
+    m.unbind = true; /* another sign-in: the issuer forgot the key */
+    close_oauth(&m);
+    assert_int_equal(open_oauth(&m, (struct mo_oauth_opts){.wait = true}), 0);
+    assert_int_equal(refuse(&m, &t, 401, "DPoP"), 0);
+    wait_for(m.l, is_told, &t);
+    assert_int_equal(m.refreshed, 2);
+    assert_int_equal(m.codes, 2);
+    assert_string_not_equal(m.key, key);
+    assert_true(header_is(&m, "DPoP t4"));
+    mock_fini(&m);
+}
+
+/* The server's nonce: tried again once, and no new token for it. */
+static void test_nonce(void **state)
+{
+    static const char told[] = "DPoP error=\"use_dpop_nonce\"";
+    struct mo_auth *a;
+    struct ticket t;
+    struct mock m;
+    struct mo_err e;
+
+    (void)state;
+    mock_init(&m, true);
+    m.dpop = true;
+    sign_in_with(&m, "DPoP");
+    a = mo_oauth_auth(m.oauth);
+    a->ops->nonce(a, MO_SPAN("abc"));
+    assert_int_equal(refuse(&m, &t, 401, told), 0);
+    assert_int_equal(t.told, 0);
+    wait_for(m.l, is_told, &t);
+    assert_int_equal(t.rc, 0);
+    assert_int_equal(m.codes + m.refreshed, 1);
+    assert_int_equal(a->ops->refused(a, &t.w, 401, mo_span_cstr(told), &e),
+                     MO_EPOLICY);
+    mock_fini(&m);
 }
 
 /* A token of a short life is renewed before anybody is refused. */
@@ -709,6 +845,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sign_in),
         cmocka_unit_test(test_refresh),
+        cmocka_unit_test(test_unbound),
+        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_nonce),
         cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_step_up),
         cmocka_unit_test(test_no_wait),

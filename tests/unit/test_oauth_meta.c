@@ -20,6 +20,7 @@ static void test_challenge(void **state)
         int rc;
         bool bearer;
         const char *error, *scope, *meta;
+        bool dpop, nonce;
     } rows[] = {
         {"nothing", "", 0, false, NULL, NULL, NULL},
         {"bare", "Bearer", 0, true, NULL, NULL, NULL},
@@ -44,6 +45,18 @@ static void test_challenge(void **state)
          NULL},
         {"no name", "Bearer , =x", MO_EPROTO, true, NULL, NULL, NULL},
         {"strange value", "Bearer scope=\"a\x01\"", 0, true, NULL, NULL, NULL},
+        {"with proofs", "DPoP algs=\"ES256\", resource_metadata=\"https://a/\"",
+         0, true, NULL, NULL, "https://a/", true, false},
+        {"both", "Bearer scope=a, DPoP scope=b, error=\"c\"", 0, true, "c", "a",
+         NULL, true, false},
+        {"both, the other way", "dpop error=a, Bearer error=b, scope=c", 0,
+         true, "a", "c", NULL, true, false},
+        {"second one with proofs", "DPoP error=a, DPoP scope=b", 0, true, "a",
+         NULL, NULL, true, false},
+        {"nonce", "Bearer error=x, DPoP error=\"use_dpop_nonce\"", 0, true, "x",
+         NULL, NULL, true, true},
+        {"not its nonce", "Basic error=use_dpop_nonce", 0, false, NULL, NULL,
+         NULL, false, false},
     };
 
     (void)state;
@@ -56,6 +69,8 @@ static void test_challenge(void **state)
         rc = mo_oauth_challenge(&a, mo_span_cstr(rows[i].in), &c);
         check_row(rows[i].name, rc == rows[i].rc);
         check_row(rows[i].name, c.bearer == rows[i].bearer);
+        check_row(rows[i].name, c.dpop == rows[i].dpop);
+        check_row(rows[i].name, c.nonce == rows[i].nonce);
         check_row(rows[i].name, same(c.error, rows[i].error));
         check_row(rows[i].name, same(c.scope, rows[i].scope));
         check_row(rows[i].name, same(c.resource_metadata, rows[i].meta));
@@ -149,14 +164,26 @@ static void test_places(void **state)
 
 #define ISS "\"authorization_servers\":[\"https://as.example\"]"
 
+#define ALGS "\"dpop_signing_alg_values_supported\":"
+
 static void test_resource(void **state)
 {
     static const struct {
         const char *json;
         int rc;
         const char *scope;
+        bool dpop;
     } rows[] = {
         {"{\"resource\":\"" SERVER "\"," ISS "}", 0, NULL},
+        {"{\"resource\":\"" SERVER "\"," ISS "," ALGS "[\"RS256\",\"ES256\"]}",
+         0, NULL, true},
+        {"{\"resource\":\"" SERVER "\"," ISS "," ALGS "[\"EdDSA\"]}", 0, NULL,
+         false},
+        {"{\"resource\":\"" SERVER "\"," ISS "," ALGS "\"ES256\"}", 0, NULL,
+         false},
+        {"{\"resource\":\"" SERVER "\"," ISS
+         ",\"dpop_bound_access_tokens_required\":true}",
+         0, NULL, true},
         {"{\"resource\":\"https://mcp.example/a\"," ISS
          ",\"scopes_supported\":[\"x\",\"y\"]}",
          0, "x y"},
@@ -187,7 +214,8 @@ static void test_resource(void **state)
                                      NULL);
         check_row(rows[i].json, rc == rows[i].rc);
         if (rc == 0)
-            check_row(rows[i].json, same(r.scope, rows[i].scope));
+            check_row(rows[i].json,
+                      same(r.scope, rows[i].scope) && r.dpop == rows[i].dpop);
         mo_arena_fini(&a);
     }
 }
@@ -292,8 +320,16 @@ static void test_token(void **state)
         const char *json;
         int rc;
         uint64_t expires;
+        const char *key; /* ours */
+        bool bound;
     } rows[] = {
         {"{\"access_token\":\"x\",\"token_type\":\"bearer\"}", 0, 0},
+        {"{\"access_token\":\"x\",\"token_type\":\"bearer\"}", 0, 0, "k",
+         false},
+        {"{\"access_token\":\"x\",\"token_type\":\"dpop\"}", 0, 0, "k", true},
+        {"{\"access_token\":\"x\"}", 0, 0, "k", false},
+        {"{\"access_token\":\"x\",\"token_type\":\"mac\"}", MO_EPROTO, 0, "k",
+         true},
         {"{\"access_token\":\"x\",\"expires_in\":10}", 0, 11000},
         {"{\"access_token\":\"x\",\"expires_in\":-1}", 0, 0},
         {"{\"access_token\":\"x\",\"expires_in\":\"10\"}", 0, 0},
@@ -307,7 +343,7 @@ static void test_token(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct mo_token k = {.refresh = "r", .scope = "s"};
+        struct mo_token k = {.refresh = "r", .scope = "s", .dpop = rows[i].key};
         struct mo_arena a;
         int rc;
 
@@ -316,6 +352,7 @@ static void test_token(void **state)
                                   NULL);
         check_row(rows[i].json, rc == rows[i].rc);
         check_row(rows[i].json, same(k.refresh, "r") && same(k.scope, "s"));
+        check_row(rows[i].json, (k.dpop != NULL) == rows[i].bound);
         if (rc == 0)
             check_row(rows[i].json,
                       same(k.access, "x") && k.expires_ms == rows[i].expires);
@@ -345,6 +382,13 @@ static void test_authorize(void **state)
         "https%3A%2F%2Fmcp.example%2Fa%2Fmcp&code_challenge="
         "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
         "&code_challenge_method=S256");
+    memcpy(t.jkt, "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I", sizeof(t.jkt));
+    mo_buf_reset(&b);
+    assert_int_equal(mo_oauth_authorize_url(&b, "https://as/a", "i", &t), 0);
+    assert_true(
+        mo_span_search(mo_buf_view(&b),
+                       MO_SPAN("&dpop_jkt=0ZcOCORZNYy-DWpqq30jZyJGHTN0d2Hgl"
+                               "BV3uiguA4I&")) > 0);
     mo_buf_fini(&b);
 }
 

@@ -38,7 +38,8 @@ static int rig_up(struct rig *r, struct mo_span early)
     end_init(&r->err);
     stream_pair(r->l, pair);
     end_attach(&r->far, pair[0]);
-    if (mo_split(pair[1], early, on_end, r, &r->split, NULL) < 0)
+    if (mo_split(pair[1], MO_SPLIT_DOCKER, early, on_end, r, &r->split, NULL) <
+        0)
         return -1;
     assert_int_equal(r->ends, 0);
     return 0;
@@ -344,8 +345,9 @@ static void torture_body(void *ctx)
     end_init(&err);
     end_attach(&far, pair[0]);
     if (mo_stream_from_fds(l, fd[1], fd[1], &pair[1], NULL) == 0 &&
-        mo_split(pair[1], MO_SPAN("\1\0\0\0\0\0\0\2ab\2\0\0\0\0\0\0\1c"),
-                 on_end, &r, &sp, NULL) == 0) {
+        mo_split(pair[1], MO_SPLIT_DOCKER,
+                 MO_SPAN("\1\0\0\0\0\0\0\2ab\2\0\0\0\0\0\0\1c"), on_end, &r,
+                 &sp, NULL) == 0) {
         end_attach(&io, sp.io);
         end_attach(&err, sp.err);
         (void)mo_loop_until(l, end_closed, &far, 1);

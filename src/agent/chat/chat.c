@@ -171,7 +171,7 @@ static void greet_new_members(struct chat *c)
     }
 }
 
-/* Who said the message of the interrupted turn. */
+/* Finds the person whose message the interrupted turn answers. */
 static void recall_asker(struct chat *c)
 {
     const struct entry *en = mo_chat_last(c);

@@ -284,25 +284,43 @@ static void redis_at(const char *host, const char *port, bool tls,
     }
 }
 
+/* One of the hosts must answer. */
+static void redis_of(struct mo_span hosts, const char *port, bool tls,
+                     struct mo_finding *f)
+{
+    char host[HOST_MAX], at[8];
+
+    do {
+        if (!split_host(mo_span_cut(&hosts, ','), host, at, port)) {
+            mo_found(f, MO_HEALTH_FAIL,
+                     "store.url has no usable host and port");
+            return;
+        }
+        redis_at(host, at, tls, f);
+    } while (f->health != MO_HEALTH_OK && hosts.p);
+}
+
 void mo_check_redis(const struct mo_doctor *d, struct mo_finding *f)
 {
     struct mo_span url = mo_span_cstr(d->cfg->store.url);
-    bool tls = mo_span_starts(url, MO_SPAN("rediss://"));
-    char host[HOST_MAX], port[8];
+    bool tls = mo_span_starts(url, MO_SPAN("rediss"));
+    ptrdiff_t slashes = mo_span_search(url, MO_SPAN("://"));
+    struct mo_span scheme =
+        mo_span_head(url, slashes < 0 ? 0 : (size_t)slashes);
+    bool sentinels = mo_span_ends(scheme, MO_SPAN("+sentinel"));
 
-    if (!tls && !mo_span_starts(url, MO_SPAN("redis://"))) {
+    if (!mo_span_starts(scheme, MO_SPAN("redis"))) {
         mo_found(f, MO_HEALTH_OK, "not used");
         return;
     }
-    url = mo_span_skip(url, tls ? 9 : 8);
     if (mo_reference_any(url)) {
         mo_found(f, MO_HEALTH_WARN,
                  "not checked: store.url contains a reference");
         return;
     }
-    if (!split_host(url, host, port, "6379")) {
-        mo_found(f, MO_HEALTH_FAIL, "store.url has no usable host and port");
-        return;
-    }
-    redis_at(host, port, tls, f);
+    url = mo_span_skip(url, (size_t)slashes + 3);
+    url = mo_span_cut(&url, '/');
+    if (mo_span_find(url, '@') >= 0)
+        (void)mo_span_cut(&url, '@');
+    redis_of(url, sentinels ? "26379" : "6379", tls, f);
 }

@@ -270,6 +270,7 @@ static void say(struct call_approval *j, bool yes, const char *by)
 {
     j->yes = yes;
     j->pub.by = by;
+    j->pub.decided = true;
     call_approval_move(j, SAID);
     j->pub.waited_ms = since(j->held);
     mo_timer_stop(j->f->g->loop, &j->deadline);

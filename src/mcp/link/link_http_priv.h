@@ -42,6 +42,7 @@ struct xchg {
     bool held;      /* not read until the timer fires */
     bool broken;    /* the answer is no event stream, or too big */
     bool streamed;  /* there was an event stream */
+    bool proved;    /* sent with a proof (mcp/oauth/dpop.h) */
     unsigned tries; /* attempts in a row without a stream */
     unsigned silent, noise;
     struct mo_arena a; /* headers and text, until sent */

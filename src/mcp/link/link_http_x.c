@@ -86,31 +86,40 @@ void mo_link_http_x_stop(struct xchg *x)
         mo_link_http_x_drop(x);
 }
 
-/* Put the authorizer's header after the others; returns their number. */
-static size_t add_auth_header(struct xchg *x)
+/* Put the authorizer's headers after the others; returns their number. */
+static size_t add_auth_headers(struct xchg *x, const char *method)
 {
     struct mo_auth *auth = x->h->o.auth;
+    size_t n = x->nheaders;
     struct mo_span v;
 
-    if (!auth || x->nheaders >= MO_HTTP_HEADERS_MAX)
-        return x->nheaders;
+    x->proved = false;
+    if (!auth || n + 2 > MO_HTTP_HEADERS_MAX)
+        return n;
     v = auth->ops->header(auth, &x->wait.serial);
     if (v.n == 0)
-        return x->nheaders;
-    x->headers[x->nheaders].name = MO_SPAN("Authorization");
-    x->headers[x->nheaders].value = v;
-    return x->nheaders + 1;
+        return n;
+    x->headers[n++] = (struct mo_http_header){MO_SPAN("Authorization"), v};
+    if (!auth->ops->proof)
+        return n;
+    v = auth->ops->proof(auth, method, x->h->o.url);
+    if (v.n == 0)
+        return n;
+    x->proved = true;
+    x->headers[n++] = (struct mo_http_header){MO_SPAN("DPoP"), v};
+    return n;
 }
 
 int mo_link_http_x_run(struct xchg *x, struct mo_err *e)
 {
     static const char *const methods[] = {"POST", "GET", "DELETE"};
     bool get = x->what == POST && !x->text.p;
+    const char *method = get ? "GET" : methods[x->what];
     struct mo_http_call c = {
-        .method = get ? "GET" : methods[x->what],
+        .method = method,
         .url = x->h->o.url,
         .headers = x->headers,
-        .nheaders = add_auth_header(x),
+        .nheaders = add_auth_headers(x, method),
         .body = x->text,
         .idle_ms = MO_HTTP_FOREVER,
         .max_bytes = UINT64_MAX,
@@ -355,6 +364,10 @@ static void on_head(void *ctx, const struct mo_http_head *head)
     }
     if (x->kind != REFUSED && x->id && !h->open && !x->modern && id.p)
         keep_session(h, id);
+    if (x->proved) {
+        h->o.auth->ops->nonce(h->o.auth, mo_http_get(head, "DPoP-Nonce"));
+        x->wait.nonced = x->wait.nonced && x->kind == REFUSED;
+    }
     if (head->status != 401 && head->status != 403)
         return;
     keep_challenge(h, head);

@@ -9,6 +9,7 @@
 #include "mcp/oauth/oauth.h"
 
 #include "base/mem.h"
+#include "mcp/oauth/dpop.h"
 #include "mcp/oauth/oauth_addr.h"
 #include "mcp/oauth/oauth_back.h"
 #include "mcp/oauth/oauth_flow.h"
@@ -17,8 +18,6 @@
 #define ARENA_MAX    ((size_t)128 * 1024)
 #define HEADER_MAX   (MO_OAUTH_TEXT_MAX + 16)
 #define URL_MAX      ((size_t)32 * 1024)
-#define BEARER       "Bearer "
-#define BEARER_LEN   (sizeof(BEARER) - 1)
 #define LATER_MAX_MS ((uint64_t)24 * 3600 * 1000) /* of a timer */
 
 struct mo_oauth {
@@ -39,6 +38,8 @@ struct mo_oauth {
     struct mo_list waiters, ready;
     struct mo_err why; /* for `ready` */
     struct mo_buf header, url;
+    struct mo_dpop dpop; /* the key of the token in use */
+    struct mo_buf proof; /* the last one */
     struct mo_buf asked; /* scopes of the last sign-in and step-ups */
     struct mo_buf told;  /* the last challenge */
     uint64_t serial;
@@ -63,7 +64,8 @@ static void end_waiters(struct mo_oauth *o, const struct mo_err *why)
 
 static void oauth_free(struct mo_oauth *o)
 {
-    struct mo_buf *secret[] = {&o->header, &o->url, &o->asked, &o->told};
+    struct mo_buf *secret[] = {&o->header, &o->url, &o->asked, &o->told,
+                               &o->proof};
 
     for (size_t i = 0; i < MO_COUNT(secret); i++)
         mo_buf_wipe(secret[i]);
@@ -71,6 +73,7 @@ static void oauth_free(struct mo_oauth *o)
     mo_timer_stop(o->o.loop, &o->turn);
     mo_later_cancel(&o->later);
     mo_close_fd(&o->claim);
+    mo_dpop_fini(&o->dpop);
     mo_arena_fini(&o->a);
     mo_free(o);
 }
@@ -107,7 +110,9 @@ static int use_token(struct mo_oauth *o, const struct mo_token *k)
     o->used = false;
     if (!k || !k->access)
         return 0;
-    mo_buf_puts(&o->header, BEARER);
+    if (mo_dpop_read(&o->dpop, k->dpop, NULL) < 0)
+        return 0; /* as without a token */
+    mo_buf_puts(&o->header, k->dpop ? "DPoP " : "Bearer ");
     mo_buf_puts(&o->header, k->access);
     if (k->refresh && k->expires_ms) {
         if (k->expires_ms > now + MO_OAUTH_AHEAD_MS)
@@ -129,10 +134,38 @@ static struct mo_span get_header(struct mo_auth *a, uint64_t *serial)
     return mo_buf_view(&o->header);
 }
 
+/* The token in the header; empty: none. */
+static struct mo_span token_in_use(const struct mo_oauth *o)
+{
+    struct mo_span token = mo_buf_view(&o->header);
+
+    (void)mo_span_cut(&token, ' ');
+    return token;
+}
+
+static struct mo_span get_proof(struct mo_auth *a, const char *method,
+                                const char *url)
+{
+    struct mo_oauth *o = mo_container_of(a, struct mo_oauth, auth);
+    const struct mo_dpop_request r = {method, url, token_in_use(o)};
+    struct mo_err e;
+
+    mo_buf_reset(&o->proof);
+    if (o->dpop.key && r.access.n &&
+        mo_dpop_proof(&o->dpop, &r, &o->proof, &e) < 0)
+        mo_log_err(mo_loop_log(o->o.loop), MO_WARN, ROOM, &e, "no proof");
+    return mo_buf_view(&o->proof);
+}
+
+static void take_nonce(struct mo_auth *a, struct mo_span nonce)
+{
+    mo_dpop_nonce(&mo_container_of(a, struct mo_oauth, auth)->dpop, nonce);
+}
+
 /* True if another process has stored a newer token. */
 static bool has_newer_token(struct mo_oauth *o)
 {
-    struct mo_span now = mo_span_skip(mo_buf_view(&o->header), BEARER_LEN);
+    struct mo_span now = token_in_use(o);
     const struct mo_token *k;
 
     mo_tokens_sync(o->o.tokens);
@@ -143,7 +176,8 @@ static bool has_newer_token(struct mo_oauth *o)
 /* Use the newer token of another process. */
 static bool use_newer_token(struct mo_oauth *o)
 {
-    return has_newer_token(o) && use_token(o, current_token(o)) == 0;
+    return has_newer_token(o) && use_token(o, current_token(o)) == 0 &&
+           o->header.len;
 }
 
 /* --- flows --------------------------------------------------------------- */
@@ -461,6 +495,19 @@ static int start_flow(struct mo_oauth *o, int status, struct mo_span challenge,
     return start_sign_in(o, e);
 }
 
+/* True if the server wants its nonce in the proof, and we have it now. */
+static bool wants_nonce(const struct mo_oauth *o, int status,
+                        struct mo_span challenge)
+{
+    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
+    struct mo_oauth_challenge c;
+
+    if (!o->dpop.key || !o->dpop.nonce[0] || status != 401)
+        return false;
+    (void)mo_oauth_challenge(&a, challenge, &c);
+    return c.nonce;
+}
+
 static int on_refused(struct mo_auth *a, struct mo_auth_wait *w, int status,
                       struct mo_span challenge, struct mo_err *e)
 {
@@ -474,6 +521,12 @@ static int on_refused(struct mo_auth *a, struct mo_auth_wait *w, int status,
     if (o->url.len && !o->o.wait)
         return fail_sign_in_needed(e);
     o->local = o->local || w->local;
+    if (!newer && wants_nonce(o, status, challenge)) {
+        if (w->nonced)
+            return mo_fail(e, MO_EPOLICY, "the server refuses its own nonce");
+        w->nonced = true;
+        newer = idle; /* a flow that is under way ends first */
+    }
     if (!newer && idle && status == 401)
         newer = use_newer_token(o);
     if (!newer && idle)
@@ -488,6 +541,8 @@ static int on_refused(struct mo_auth *a, struct mo_auth_wait *w, int status,
 static const struct mo_auth_ops auth_ops = {
     .header = get_header,
     .refused = on_refused,
+    .proof = get_proof,
+    .nonce = take_nonce,
 };
 
 /* --- making one ---------------------------------------------------------- */
@@ -535,6 +590,7 @@ int mo_oauth_new(const struct mo_oauth_opts *opts, struct mo_oauth **out,
     mo_arena_init(&o->a, ARENA_MAX);
     mo_buf_init(&o->header, HEADER_MAX);
     mo_buf_init(&o->url, URL_MAX);
+    mo_buf_init(&o->proof, MO_DPOP_PROOF_MAX);
     mo_buf_init(&o->asked, MO_OAUTH_TEXT_MAX);
     mo_buf_init(&o->told, MO_OAUTH_TEXT_MAX);
     mo_list_init(&o->waiters);

@@ -2,7 +2,11 @@
 
 static void on_head(void *ctx, const struct mo_http_head *h)
 {
-    ((struct mo_oauth_ask *)ctx)->status = h->status;
+    struct mo_oauth_ask *q = ctx;
+
+    q->status = h->status;
+    if (q->dpop)
+        mo_dpop_nonce(q->dpop, mo_http_get(h, "DPoP-Nonce"));
 }
 
 static void on_data(void *ctx, struct mo_span data)
@@ -46,19 +50,29 @@ static int start(struct mo_oauth_ask *q, struct mo_http_call *c,
 int mo_oauth_ask(struct mo_oauth_ask *q, const char *url, const char *type,
                  struct mo_span body, struct mo_span basic, struct mo_err *e)
 {
-    const struct mo_http_header hs[] = {
+    const struct mo_dpop_request r = {.method = "POST", .url = url};
+    mo_autobuf struct mo_buf proof = {.max = MO_DPOP_PROOF_MAX};
+    struct mo_http_header hs[4] = {
         {MO_SPAN("Accept"), MO_SPAN("application/json")},
         {MO_SPAN("Content-Type"), mo_span_cstr(type)},
-        {MO_SPAN("Authorization"), basic},
     };
     struct mo_http_call c = {
         .method = type ? "POST" : "GET",
         .url = url,
         .headers = hs,
-        .nheaders = type ? 2 + (basic.n > 0) : 1,
+        .nheaders = type ? 2 : 1,
         .body = body,
     };
 
+    if (type && basic.n)
+        hs[c.nheaders++] =
+            (struct mo_http_header){MO_SPAN("Authorization"), basic};
+    if (type && q->dpop) {
+        if (mo_dpop_proof(q->dpop, &r, &proof, e) < 0)
+            return e->code;
+        hs[c.nheaders++] =
+            (struct mo_http_header){MO_SPAN("DPoP"), mo_buf_view(&proof)};
+    }
     return start(q, &c, e);
 }
 

@@ -11,14 +11,16 @@
 #define MO_MCP_OAUTH_OAUTH_ASK_H
 
 #include "loop/httpc.h"
+#include "mcp/oauth/dpop.h"
 #include "mcp/oauth/oauth_meta.h"
 
 #define MO_OAUTH_ASK_MS 30000u
 
 struct mo_oauth_ask {
     struct mo_httpc *http;
-    const char *server; /* the MCP server that needs the token */
-    bool local;         /* the MCP server is at a private address */
+    const char *server;   /* the MCP server that needs the token */
+    bool local;           /* the MCP server is at a private address */
+    struct mo_dpop *dpop; /* its key proves the next POST; or NULL */
     void (*done)(struct mo_oauth_ask *q, const struct mo_err *why);
     /* the answer */
     int status;
@@ -27,7 +29,7 @@ struct mo_oauth_ask {
     struct mo_httpc_x *x;
 };
 
-/* The owner sets the first four members. */
+/* The owner sets the first five members. The server's nonce goes to dpop. */
 void mo_oauth_ask_init(struct mo_oauth_ask *q);
 void mo_oauth_ask_fini(struct mo_oauth_ask *q); /* no request may be running */
 

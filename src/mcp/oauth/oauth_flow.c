@@ -37,6 +37,8 @@ static void flow_free(struct mo_flow *f)
     mo_timer_stop(f->o.oauth->loop, &f->timer);
     mo_later_cancel(&f->end);
     mo_oauth_ask_fini(&f->q);
+    mo_dpop_fini(&f->dpop);
+    mo_buf_wipe(&f->form);
     explicit_bzero(&f->attempt, sizeof(f->attempt));
     mo_arena_fini(&f->a);
     mo_free(f);
@@ -97,21 +99,7 @@ static int found_document(struct mo_flow *f, struct mo_err *e)
     return mo_fail(e, MO_ENOTFOUND, "no metadata found at any known address");
 }
 
-/* --- a form at the token endpoint ---------------------------------------- */
-
-int mo_flow_post(struct mo_flow *f, const struct mo_buf *form, struct mo_err *e)
-{
-    mo_autowipe struct mo_buf basic = {.max = FORM_MAX};
-    int rc = mo_buf_err(form);
-
-    if (rc == 0 && f->client.method == MO_OAUTH_BASIC)
-        rc = mo_oauth_basic(&basic, &f->client);
-    if (rc < 0)
-        return mo_fail(e, rc, "token request");
-    return mo_oauth_ask(&f->q, f->token.endpoint,
-                        "application/x-www-form-urlencoded", mo_buf_view(form),
-                        mo_buf_view(&basic), e);
-}
+/* --- the answer of the token endpoint ------------------------------------ */
 
 /* The issuer may have deleted our client; then we must register again. */
 static void forget_client(struct mo_flow *f)
@@ -124,9 +112,12 @@ static void forget_client(struct mo_flow *f)
 int mo_flow_handle_token(struct mo_flow *f, struct mo_err *e)
 {
     struct mo_span body = mo_buf_view(&f->q.body);
+    bool was_bound = f->state == REFRESH && f->token.dpop;
     const char *error;
-    int rc;
+    int rc = mo_flow_post_again(f, e);
 
+    if (rc != 0)
+        return rc;
     if (f->q.status >= 400 && f->q.status < 500) {
         error = mo_oauth_error(&f->a, body);
         if (strcmp(error, "invalid_client") == 0)
@@ -138,6 +129,8 @@ int mo_flow_handle_token(struct mo_flow *f, struct mo_err *e)
         return mo_fail(e, MO_EUNAVAIL, "the token endpoint answers %d",
                        f->q.status);
     rc = mo_oauth_token_parse(&f->a, body, mo_wall_ms(), &f->token, e);
+    if (rc == 0 && was_bound && !f->token.dpop)
+        return mo_fail(e, MO_EPOLICY, "the new token is not bound to our key");
     if (rc == 0)
         mo_flow_finish(f, NULL);
     return rc;
@@ -441,7 +434,9 @@ static int handle_issuer(struct mo_flow *f, struct mo_err *e)
     f->attempt.redirect = f->o.redirect;
     f->attempt.resource = f->resource.resource;
     f->token.endpoint = f->issuer.token;
-    rc = use_known_client(f, e);
+    rc = mo_flow_bind(f, e);
+    if (rc == 0)
+        rc = use_known_client(f, e);
     if (rc < 0)
         return rc;
     if (f->o.oauth->machine.grant)
@@ -486,6 +481,7 @@ static struct mo_flow *flow_new(const struct mo_flow_opts *o,
     f->q.local = o->local;
     f->q.done = on_answer;
     mo_oauth_ask_init(&f->q);
+    mo_buf_init(&f->form, FORM_MAX);
     mo_arena_init(&f->a, ARENA_MAX);
     mo_timer_init(&f->timer, on_timer);
     mo_later_init(&f->end, on_end);
@@ -501,6 +497,7 @@ int mo_flow_start(const struct mo_flow_opts *o,
 
     if (!f)
         return mo_fail(e, MO_ENOMEM, "sign-in");
+    f->challenge.dpop = c->dpop;
     rc = mo_oauth_copy(&f->a, c->scope, &f->challenge.scope);
     if (rc == 0)
         rc = mo_oauth_copy(&f->a, c->resource_metadata,
@@ -533,6 +530,7 @@ static int copy_old_token(struct mo_flow *f, const struct mo_token *old)
         {old->secret, &f->client.secret},
         {old->redirect, &f->o.redirect},
         {old->refresh, &f->token.refresh},
+        {old->dpop, &f->token.dpop},
         {old->scope, &f->token.scope},
         {old->scope, &f->attempt.scope},
     };
@@ -566,11 +564,13 @@ int mo_flow_refresh(const struct mo_flow_opts *o, const struct mo_token *old,
     if (!f)
         return mo_fail(e, MO_ENOMEM, "refresh");
     rc = copy_old_token(f, old);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "refresh");
+    else
+        rc = mo_dpop_read(&f->dpop, f->token.dpop, e);
     if (rc == 0) {
         (void)mo_oauth_refresh_body(&form, &f->client, &f->token);
         rc = mo_flow_post(f, &form, e);
-    } else {
-        (void)mo_fail(e, rc, "refresh");
     }
     if (rc < 0)
         flow_free(f);

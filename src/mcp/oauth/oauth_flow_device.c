@@ -72,7 +72,10 @@ int mo_flow_handle_device(struct mo_flow *f, struct mo_err *e)
 int mo_flow_handle_poll(struct mo_flow *f, struct mo_err *e)
 {
     const char *error;
+    int rc = mo_flow_post_again(f, e);
 
+    if (rc != 0)
+        return rc;
     if (f->q.status >= 500) {
         mo_flow_pause(f, true);
         return 0;

@@ -13,18 +13,8 @@ static const struct mo_oauth_machine *machine_of(const struct mo_flow *f)
 
 static int post_grant(struct mo_flow *f, struct mo_buf *form, struct mo_err *e)
 {
-    const struct mo_oauth_machine *m = machine_of(f);
-    int rc = mo_buf_err(form);
-
-    if (rc < 0)
-        return mo_fail(e, rc, "token request");
-    if (f->client.method == MO_OAUTH_KEY)
-        rc = mo_machine_put_key_proof(form, m->private_key, f->client.id,
-                                      f->issuer.issuer, e);
-    else
+    if (f->client.method != MO_OAUTH_KEY)
         mo_oauth_put_client(form, &f->client);
-    if (rc < 0)
-        return rc;
     mo_flow_set_state(f, TOKEN);
     return mo_flow_post(f, form, e);
 }

@@ -41,6 +41,9 @@ struct mo_flow {
     uint64_t device_ends; /* mo_now_ns() */
     bool was_local;       /* q.local before EXCHANGE */
     struct mo_token token;
+    struct mo_dpop dpop; /* the key of the token, if it is to be bound */
+    struct mo_buf form;  /* sent to the token endpoint */
+    bool nonced;         /* sent again with the issuer's nonce */
     struct mo_oauth_ask q;
     struct mo_timer timer;
     struct mo_later end;
@@ -50,9 +53,14 @@ struct mo_flow {
 void mo_flow_set_state(struct mo_flow *f, enum flow_state to);
 /* End the flow; why NULL: with a token. */
 void mo_flow_finish(struct mo_flow *f, const struct mo_err *why);
-/* Post a form to the token endpoint. */
+/* Post a form to the token endpoint, without the proof of the client's key. */
 int mo_flow_post(struct mo_flow *f, const struct mo_buf *form,
                  struct mo_err *e);
+/* Post it again if the issuer wants its nonce in our proof. Returns 1: it is
+ * under way; 0: the answer is another one. */
+int mo_flow_post_again(struct mo_flow *f, struct mo_err *e);
+/* Bind the token to a key, if issuer and server know that. */
+int mo_flow_bind(struct mo_flow *f, struct mo_err *e);
 /* Steps: handle the answer in f->q. */
 int mo_flow_handle_token(struct mo_flow *f, struct mo_err *e);
 int mo_flow_handle_device(struct mo_flow *f, struct mo_err *e);

@@ -2,6 +2,7 @@
 
 #include "codec/http/url.h"
 #include "codec/json/json.h"
+#include "mcp/oauth/dpop.h"
 
 #define SCOPE_MAX MO_OAUTH_TEXT_MAX
 
@@ -73,6 +74,9 @@ static int keep_param(struct mo_arena *a, struct mo_oauth_challenge *c,
         {"resource_metadata", &c->resource_metadata},
     };
 
+    if (mo_span_ieq(name, MO_SPAN("error")) &&
+        mo_span_is(value, "use_dpop_nonce"))
+        c->nonce = true;
     for (size_t i = 0; i < MO_COUNT(known); i++) {
         if (mo_span_ieq(name, mo_span_cstr(known[i].name)) && !*known[i].to &&
             mo_span_between(value, ' ', '~'))
@@ -96,7 +100,7 @@ int mo_oauth_challenge(struct mo_arena *a, struct mo_span header,
                        struct mo_oauth_challenge *out)
 {
     struct mo_span s = header, word;
-    bool ours = false;
+    bool ours = false, bearer = false, dpop;
     int rc = 0;
 
     *out = (struct mo_oauth_challenge){.bearer = false};
@@ -114,7 +118,10 @@ int mo_oauth_challenge(struct mo_arena *a, struct mo_span header,
             rc = take_param(a, &s, ours, word, out);
             continue;
         }
-        ours = !out->bearer && mo_span_ieq(word, MO_SPAN("Bearer"));
+        dpop = !out->dpop && mo_span_ieq(word, MO_SPAN("DPoP"));
+        ours = dpop || (!bearer && mo_span_ieq(word, MO_SPAN("Bearer")));
+        bearer = bearer || (ours && !dpop);
+        out->dpop = out->dpop || dpop;
         out->bearer = out->bearer || ours;
     }
     return rc;
@@ -231,6 +238,21 @@ static int get_issuers(struct mo_arena *a, struct mo_json root,
     return 0;
 }
 
+static bool has_text(struct mo_json list, const char *text)
+{
+    mo_json_each_while (m, list, mo_json_is(list, MO_JSON_ARRAY)) {
+        if (mo_json_str_eq(m.val, mo_span_cstr(text)))
+            return true;
+    }
+    return false;
+}
+
+static bool accepts_proofs(struct mo_json root)
+{
+    return has_text(mo_json_get(root, "dpop_signing_alg_values_supported"),
+                    MO_DPOP_ALG);
+}
+
 int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,
                             const char *server, struct mo_oauth_resource *out,
                             struct mo_err *e)
@@ -249,6 +271,9 @@ int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,
         rc = get_issuers(a, doc.root, out, e);
     if (rc == 0)
         rc = get_scopes(a, doc.root, &out->scope, e);
+    if (rc == 0)
+        out->dpop = accepts_proofs(doc.root) ||
+                    mo_json_flag(doc.root, "dpop_bound_access_tokens_required");
     return rc;
 }
 
@@ -278,15 +303,6 @@ const char *mo_oauth_auth_name(unsigned method)
             return methods[i].name;
     }
     return NULL;
-}
-
-static bool has_text(struct mo_json list, const char *text)
-{
-    mo_json_each_while (m, list, mo_json_is(list, MO_JSON_ARRAY)) {
-        if (mo_json_str_eq(m.val, mo_span_cstr(text)))
-            return true;
-    }
-    return false;
 }
 
 /* Absent: secrets go into the header, and a client without one sends none. */
@@ -370,6 +386,7 @@ int mo_oauth_server_parse_any(struct mo_arena *a, struct mo_span json,
         return rc;
     out->pkce = has_text(
         mo_json_get(doc.root, "code_challenge_methods_supported"), "S256");
+    out->dpop = accepts_proofs(doc.root);
     out->auth = get_methods(doc.root);
     out->iss = mo_json_flag(doc.root,
                             "authorization_response_iss_parameter_supported");
@@ -390,7 +407,7 @@ int mo_oauth_server_default(struct mo_arena *a, const char *server,
         rc = mo_oauth_at_origin(a, server, "/register", &out->registration);
     out->scope = NULL;
     out->auth = MO_OAUTH_BASIC | MO_OAUTH_POST | MO_OAUTH_NONE;
-    out->iss = out->cimd = false;
+    out->iss = out->cimd = out->dpop = false;
     out->pkce = true;
     return rc;
 }

@@ -25,7 +25,9 @@
 /* --- challenge ----------------------------------------------------------- */
 
 struct mo_oauth_challenge {
-    bool bearer; /* there was such a challenge */
+    bool bearer; /* there was a challenge of Bearer or DPoP */
+    bool dpop;   /* of DPoP: the server knows proofs (dpop.h) */
+    bool nonce;  /* its error is use_dpop_nonce */
     const char *error, *scope, *resource_metadata; /* NULL: absent */
 };
 
@@ -41,6 +43,7 @@ struct mo_oauth_resource {
     const char *servers[MO_OAUTH_SERVERS_MAX]; /* issuers */
     size_t nservers;
     const char *scope; /* scopes_supported, separated by blanks; NULL: absent */
+    bool dpop;         /* it knows our proofs (dpop.h) */
 };
 
 enum { /* how a client authenticates at the token endpoint */
@@ -64,6 +67,7 @@ struct mo_oauth_server {
     bool iss;          /* it sends iss in redirects */
     bool cimd;         /* a URL may be the client id */
     bool pkce;         /* it offers S256 */
+    bool dpop;         /* it accepts our proofs */
 };
 
 int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,

@@ -3,7 +3,6 @@
 #include "base/rand.h"
 #include "codec/http/url.h"
 #include "codec/json/json.h"
-#include "codec/sha256.h"
 #include "codec/text/base64.h"
 
 #define EXPIRES_MAX ((uint64_t)10 * 365 * 24 * 3600) /* s; more is cut */
@@ -41,14 +40,10 @@ void mo_oauth_try_fresh(struct mo_oauth_try *t)
 
 static void put_challenge(struct mo_buf *b, const char *verifier)
 {
-    unsigned char sum[MO_SHA256_LEN];
-    struct mo_sha256 s;
+    char sum[MO_DPOP_JKT + 1];
 
-    mo_sha256_init(&s);
-    mo_sha256_put(&s, verifier, strlen(verifier));
-    mo_sha256_end(&s, sum);
-    mo_buf_puts(b, "&code_challenge=");
-    mo_base64url_put(b, mo_span((const char *)sum, sizeof(sum)));
+    mo_dpop_digest(mo_span_cstr(verifier), sum);
+    mo_oauth_put_pair(b, '&', "code_challenge", sum);
     mo_buf_puts(b, "&code_challenge_method=S256");
 }
 
@@ -65,6 +60,7 @@ int mo_oauth_authorize_url(struct mo_buf *b, const char *endpoint,
     mo_oauth_put_pair(b, '&', "resource", t->resource);
     if (mo_oauth_scope_has(t->scope, MO_SPAN("offline_access")))
         mo_oauth_put_pair(b, '&', "prompt", "consent");
+    mo_oauth_put_pair(b, '&', "dpop_jkt", t->jkt[0] ? t->jkt : NULL);
     put_challenge(b, t->verifier);
     return mo_buf_err(b);
 }
@@ -296,6 +292,7 @@ int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
 {
     const char *type, *access, *refresh, *scope;
     struct mo_json root = {NULL, 0};
+    bool bound;
     int rc = get_object(json, &root, e);
 
     if (rc < 0)
@@ -306,12 +303,14 @@ int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
     scope = get_text(a, root, "scope", &rc);
     if (rc < 0)
         return mo_fail(e, rc, "the token is not usable in a header");
-    /* it follows "Bearer " in a header */
+    /* it follows its type in a header */
     if (!access || !access[0] ||
         !mo_span_between(mo_span_cstr(access), '!', '~'))
         return mo_fail(e, MO_EPROTO, "the answer has no token");
-    if (type && !mo_span_ieq(mo_span_cstr(type), MO_SPAN("Bearer")))
+    bound = k->dpop && type && mo_span_ieq(mo_span_cstr(type), MO_SPAN("DPoP"));
+    if (type && !bound && !mo_span_ieq(mo_span_cstr(type), MO_SPAN("Bearer")))
         return mo_fail(e, MO_EPROTO, "the token is not of type Bearer");
+    k->dpop = bound ? k->dpop : NULL;
     k->access = access;
     k->refresh = refresh ? refresh : k->refresh;
     k->scope = scope ? scope : k->scope;

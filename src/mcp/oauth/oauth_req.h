@@ -6,6 +6,7 @@
 #ifndef MO_MCP_OAUTH_OAUTH_REQ_H
 #define MO_MCP_OAUTH_OAUTH_REQ_H
 
+#include "mcp/oauth/dpop.h"
 #include "mcp/oauth/oauth_meta.h"
 #include "mcp/oauth/tokens.h"
 
@@ -23,7 +24,8 @@ unsigned mo_oauth_pick(unsigned offered, const char *secret);
 /* The data of one sign-in; texts are borrowed. */
 struct mo_oauth_try {
     const char *redirect, *resource;
-    const char *scope; /* NULL: left to the server */
+    const char *scope;         /* NULL: left to the server */
+    char jkt[MO_DPOP_JKT + 1]; /* thumbprint of the key (dpop.h); "": none */
     char verifier[MO_OAUTH_VERIFIER + 1];
     char state[MO_OAUTH_STATE + 1];
 };
@@ -63,7 +65,9 @@ int mo_oauth_revoke_body(struct mo_buf *b, const struct mo_oauth_client *c,
                          const struct mo_token *k);
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c);
 /* Read access, refresh, scope and expires_ms into *k; refresh and scope stay
- * unchanged when the answer has none, and all other members always. */
+ * unchanged when the answer has none, and all other members always, except
+ * dpop: NULL if the issuer has not bound the token to our key. A bound token
+ * is refused if there is none. */
 int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
                          uint64_t now_ms, struct mo_token *k, struct mo_err *e);
 /* Write the `error` of a refusal for people, or "no reason given". */

@@ -46,6 +46,7 @@ static const struct {
     {"access_token", offsetof(struct mo_token, access)},
     {"refresh_token", offsetof(struct mo_token, refresh)},
     {"scope", offsetof(struct mo_token, scope)},
+    {"dpop_key", offsetof(struct mo_token, dpop)},
 };
 
 static const char **field_slot(struct mo_token *k, size_t i)

@@ -38,6 +38,7 @@ struct mo_token {
     const char *client, *secret, *method; /* our client there */
     const char *redirect;                 /* the client is registered for it */
     const char *access, *refresh, *scope;
+    const char *dpop;    /* the key to which they are bound (dpop.h): PEM */
     uint64_t expires_ms; /* mo_wall_ms(); 0: not known */
     bool local;          /* the server was at a private address at that time */
 };

@@ -1,0 +1,170 @@
+/* kube_priv.h - shared by the files of the kubernetes driver.
+ *
+ * kube.c has the cluster: reached when first needed, the NetworkPolicy of all
+ * boxes, the watch of their pods. kube_box.c is the life of one box, kube_end.c
+ * its end, kube_hold.c the start of its program, kube_pod.c the pod it asks
+ * for, kube_label.c the label of a warm box that was taken, kube_ask.c the
+ * queries about boxes.
+ *
+ * Invariants:
+ *  1. Only mo_kbox_move() writes a box's step.
+ *  2. A box waits for at most one answer of the cluster (`call`).
+ *  3. `made`: a pod of ours may exist under `name`. Ending the box removes it.
+ *  4. A change of a pod is handled from the loop (`later`), never from inside
+ *     the watch. */
+#ifndef MO_BOX_KUBE_PRIV_H
+#define MO_BOX_KUBE_PRIV_H
+
+#include "box/driver.h"
+#include "kube/access.h"
+#include "kube/api.h"
+#include "kube/pod.h"
+#include "kube/pods.h"
+
+#define KB_NAME_MAX  32
+#define KB_LABEL_MAX 64
+#define KB_ARENA_MAX ((size_t)512 * 1024)
+#define KB_BODY_MAX  4096
+
+/* Waits until the cluster is ready for boxes; go() once. */
+struct kb_wait {
+    struct mo_list node;
+    void (*go)(struct kb_wait *w, const struct mo_err *why);
+};
+
+struct kb {
+    struct mo_boxes bs; /* first */
+    struct mo_kube *api;
+    struct mo_pods *watch;
+    struct mo_kube_call *greeting;
+    struct mo_list waiting;
+    struct mo_later later;
+    struct mo_timer relabel;  /* kube_label.c */
+    bool no_labels;           /* they may not be changed */
+    bool policy_ok;           /* it was seen, and no pod was deleted since */
+    bool lost;                /* the pods cannot be watched */
+    char store[KB_LABEL_MAX]; /* as a label */
+    char *instance, *ns, *image, *runtime_class, *node_selector, *pull_secret,
+        *pull_policy;
+    char policy_uid[64];
+};
+
+enum kb_step {
+    KB_WAITING,   /* for the cluster */
+    KB_FINDING,   /* adopting: is it there, and ours? */
+    KB_CREATING,  /* create */
+    KB_PENDING,   /* until its container runs */
+    KB_ATTACHING, /* attach */
+    KB_UP,
+    KB_JUDGING,  /* something ended: the pod tells what */
+    KB_REMOVING, /* delete */
+    KB_DONE,     /* mo_box_down() is next */
+};
+
+struct kb_box {
+    struct mo_box b; /* first */
+    enum kb_step step;
+    struct kb_wait wait;
+    struct mo_arena arena; /* texts of spec and pod */
+    struct mo_box_spec spec;
+    struct mo_pod pod;
+    struct mo_pod_state state; /* as last told */
+    struct mo_kube_call *call;
+    struct mo_split_io io; /* split: NULL once it has ended */
+    struct mo_timer timer; /* next attempt */
+    struct mo_later later; /* continues from the loop */
+    struct mo_err why;     /* code 0: none */
+    struct mo_box_end end;
+    char name[KB_NAME_MAX], uid[64];
+    uint64_t since, began; /* ns: its step, its pod */
+    unsigned tries;
+    bool adopted, warm, made, stopping, letting_go, has_end;
+    bool taken;        /* its pod still says that it is warm (kube_label.c) */
+    bool streams_ours; /* io's streams are still ours */
+    bool eof, broken;  /* the attach has ended; with a broken frame */
+    bool seen;         /* state has changed */
+    bool doubt;        /* the pod may be gone: ask */
+    bool listed;       /* told since the last list began */
+    bool held;         /* attached; its program waits for us (kube_hold.c) */
+    bool heard[2];     /* ... and has answered, on stdout and stderr */
+    unsigned asked;
+};
+
+static inline struct kb *mo_kb_of(const struct mo_boxes *bs)
+{
+    return mo_container_of(bs, struct kb, bs);
+}
+
+static inline struct kb_box *mo_kbox_of(const struct mo_box *b)
+{
+    return mo_container_of(b, struct kb_box, b);
+}
+
+static inline struct kb *mo_kb_of_box(const struct kb_box *b)
+{
+    return mo_kb_of(b->b.bs);
+}
+
+/* kube.c */
+void mo_kb_wait(struct kb *d, struct kb_wait *w); /* go() from the loop */
+
+/* kube_pod.c: fills b->pod from b->spec; gives the box a new name. */
+int mo_kbox_fill(struct kb *d, struct kb_box *b, struct mo_err *e);
+/* A text as the value of a label: itself, or a digest of it. */
+void mo_kb_label(const char *text, char out[KB_LABEL_MAX]);
+/* True if the pod has our store's labels. */
+bool mo_kb_is_ours(const struct kb *d, struct mo_json pod);
+
+/* kube_box.c */
+int mo_kbox_start(struct mo_box *b, const struct mo_box_spec *spec, bool warm,
+                  struct mo_err *e);
+int mo_kbox_adopt(struct mo_box *b, const char *id, struct mo_err *e);
+void mo_kbox_stop(struct mo_box *b);
+void mo_kbox_let_go(struct mo_box *b);
+void mo_kbox_move(struct kb_box *b, enum kb_step to);
+/* Asks for the pod; the call is b->call. tail: of the path; body: or NULL. */
+int mo_kbox_ask(struct kb_box *b, const char *method, const char *tail,
+                struct mo_span body, mo_kube_done *done, struct mo_err *e);
+void mo_kbox_retry(struct kb_box *b, void (*fire)(struct mo_timer *t),
+                   uint64_t ms);
+/* Continues a start with the state of the pod. */
+void mo_kbox_pending(struct kb_box *b);
+/* From the watch. */
+void mo_kbox_news(struct kb_box *b);
+
+void mo_kbox_bring_up(struct kb_box *b);
+
+/* kube_hold.c */
+void mo_kbox_hold(struct kb_box *b);
+void mo_kbox_held(struct kb_box *b);         /* from the loop */
+void mo_kbox_drop_streams(struct kb_box *b); /* if they are ours */
+
+/* kube_end.c */
+void mo_kbox_later(struct mo_later *l); /* handles changes and a stop */
+void mo_kbox_cut(void *ctx, enum mo_split_end how, const struct mo_err *why);
+/* The box cannot start: because of why, or because it was stopped. */
+void mo_kbox_give_up(struct kb_box *b, const struct mo_err *why);
+/* The cluster or the pod's node cannot be asked: the pod may run on. */
+void mo_kbox_engine_gone(struct kb_box *b, const struct mo_err *why);
+/* Removes what is left of the pod, then reports the end. */
+void mo_kbox_wind_up(struct kb_box *b);
+/* The pod has ended, or was deleted: why is in b->state. */
+void mo_kbox_ended(struct kb_box *b);
+
+/* kube_label.c */
+void mo_kb_label_setup(struct kb *d);
+void mo_kbox_claim(struct mo_box *b, const struct mo_box_spec *spec);
+
+/* kube_ask.c */
+int mo_kb_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
+                struct mo_err *e);
+int mo_kb_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+               struct mo_err *e);
+int mo_kb_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
+                 void *ctx, struct mo_err *e);
+int mo_kb_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
+                struct mo_err *e);
+/* The body of a DELETE: at once, and only this pod. uid: may be "". */
+int mo_kb_put_delete(struct mo_buf *b, const char *uid);
+
+#endif
