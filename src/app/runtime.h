@@ -6,6 +6,7 @@
  *   store.dir/run/NAME.lock  held while instance NAME is alive
  *   store.dir/run/NAME.sock  control socket of the instance (session/control.h)
  *   store.dir/run/NAME.peer  for other processes (peer/peer.h)
+ *   store.dir/run/NAME.http  the same for HTTP requests (web/relay.h)
  *   store.dir/boxes/         sockets and locks of native boxes
  *
  * A command that only reads the store opens nothing else (`want`). Ownership:

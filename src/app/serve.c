@@ -26,14 +26,29 @@ static void end_mcp(struct server *s)
 
 /* Closes in reverse order: site, changes of servers, conversations, gateway,
  * sessions and boxes, audit log. */
+static void end_clients(struct server *s)
+{
+    if (s->site || s->relaying)
+        return;
+    mo_gateway_metrics_stop(s->metrics);
+    end_mcp(s);
+    end_next(s);
+}
+
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
 
     s->site = NULL;
-    mo_gateway_metrics_stop(s->metrics);
-    end_mcp(s);
-    end_next(s);
+    end_clients(s);
+}
+
+static void on_relay_drained(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->relaying = false;
+    end_clients(s);
 }
 
 static void on_part_gone(void *ctx)
@@ -57,9 +72,11 @@ static void close_runtime(struct server *s)
 static void end_next(struct server *s)
 {
     /* The site is closing, or will be closed first; or a part is closing. */
-    if (s->site || s->ending_part)
+    if (s->site || s->relaying || s->ending_part)
         return;
     s->ending_part = true;
+    if (mo_serve_relay_close(s, on_part_gone))
+        return;
     if (s->people)
         mo_people_close(mo_take_ptr(&s->people), on_part_gone, s);
     else if (s->by_name)
@@ -90,6 +107,7 @@ static void end_server(struct server *s)
     if (s->mcp) /* open event streams would delay the end */
         mo_ep_http_drain(s->mcp);
     mo_serve_views_drain(s);
+    mo_serve_relay_stop(s, GRACE_MS, on_relay_drained);
     mo_timer_stop(s->loop, &s->watch);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
@@ -173,6 +191,7 @@ static void start_agent_api(struct server *s)
     s->api.policy = mo_approvals_policy(s->approvals);
     mo_peers_people(mo_agent_setup_peers(s->agent), &s->people);
     mo_talk_begin(&s->talk, mo_agent_setup_peers(s->agent), NULL);
+    mo_serve_relay_open(s);
 }
 
 static int make_api(struct server *s, struct mo_err *e)
@@ -208,12 +227,7 @@ static bool mcp_gate(void *ctx, struct mo_req *rq,
 
 static void on_mcp(void *ctx, struct mo_req *rq)
 {
-    struct server *s = ctx;
-
-    if (s->mcp)
-        mo_ep_http_handle(s->mcp, rq);
-    else
-        mo_req_problem(rq, 503, "closing", "the server is shutting down");
+    mo_serve_mcp(ctx, rq);
 }
 
 /* Opens the approvals and their socket. */
@@ -243,6 +257,7 @@ static int make_mcp(struct server *s, struct mo_err *e)
     };
     int rc = open_approvals(s, e);
 
+    mo_serve_relay_opts(s, &o);
     if (rc == 0)
         mo_site_audit(s->site, mo_approvals_audit(s->approvals));
     if (rc == 0)

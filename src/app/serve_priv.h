@@ -9,6 +9,7 @@
 #include "web/api_stats.h"
 #include "web/approvals_socket.h"
 #include "web/gateway_metrics.h"
+#include "web/mcp_home.h"
 
 struct server {
     struct mo_config_holder *config;
@@ -38,8 +39,12 @@ struct server {
     struct mo_by_name *by_name;
     struct mo_ep_http *mcp; /* NULL: closed */
     struct mo_ep_http_opts mcp_opts;
-    struct mo_list views; /* of struct view_door */
-    bool opening;         /* the runtime is being opened */
+    struct mo_ep_home ep_home; /* name and key of session ids */
+    struct mo_relay *relay;    /* to other processes of the store; or NULL */
+    struct mo_mcp_home *home;  /* NULL: sessions are found here only */
+    bool relaying;             /* requests of others may be running */
+    struct mo_list views;      /* of struct view_door */
+    bool opening;              /* the runtime is being opened */
     bool closing;
     bool helper_gone;  /* and it was logged */
     bool ending_part;  /* one part is being closed */
@@ -53,6 +58,22 @@ struct server {
 int mo_serve_views(struct server *s, const struct mo_ep_http_opts *o);
 void mo_serve_views_drain(struct server *s);
 void mo_serve_views_end(struct server *s);
+/* A request for /mcp or /mcp/NAME that the gate has admitted. */
+void mo_serve_mcp(struct server *s, struct mo_req *rq);
+/* The endpoint of a view that exists; "": of none. Or NULL. */
+struct mo_ep_http *mo_serve_door(struct server *s, const char *view);
+
+/* --- serve_relay.c: other processes of the store -------------------------- */
+
+/* Sets what leads to them. Without them sessions are found here only. */
+void mo_serve_relay_opts(struct server *s, struct mo_ep_http_opts *o);
+/* When the conversations are open. */
+void mo_serve_relay_open(struct server *s);
+/* No more requests of others; drained(s) once, later, if there was a relay. */
+void mo_serve_relay_stop(struct server *s, uint64_t grace_ms,
+                         void (*drained)(void *ctx));
+/* Closes the next part; false: there is none. */
+bool mo_serve_relay_close(struct server *s, void (*gone)(void *ctx));
 
 /* --- serve_config.c: configuration while running ------------------------- */
 

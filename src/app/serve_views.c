@@ -19,12 +19,14 @@ static void *open_door(void *ctx, const char *view, struct mo_endpoint *ep)
 {
     struct server *s = ctx;
     struct view_door *d = mo_new(struct view_door);
+    struct mo_ep_http_opts o = s->mcp_opts;
     struct mo_err e;
 
     if (!d)
         return NULL;
     (void)snprintf(d->name, sizeof(d->name), "%s", view);
-    d->http = mo_ep_http_new(ep, &s->mcp_opts, &e);
+    o.view = d->name;
+    d->http = mo_ep_http_new(ep, &o, &e);
     if (!d->http) {
         mo_free(d);
         return NULL;
@@ -65,6 +67,25 @@ static void on_view(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
     else
         mo_req_problem(rq, 404, "not_found", "nothing is served at this path");
+}
+
+struct mo_ep_http *mo_serve_door(struct server *s, const char *view)
+{
+    const struct view_door *d = find_door(s, mo_span_cstr(view));
+
+    if (!view[0])
+        return s->mcp;
+    return d ? d->http : NULL;
+}
+
+void mo_serve_mcp(struct server *s, struct mo_req *rq)
+{
+    if (!mo_span_is(rq->path, "/mcp"))
+        on_view(s, rq);
+    else if (s->mcp)
+        mo_ep_http_handle(s->mcp, rq);
+    else
+        mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
 int mo_serve_views(struct server *s, const struct mo_ep_http_opts *o)

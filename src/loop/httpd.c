@@ -150,6 +150,8 @@ static void detach_handler(struct conn *c)
                   c->begun ? mo_now_ns() - c->begun : 0);
     c->status = 0;
     c->begun = 0;
+    mo_free(c->rq.facts);
+    c->rq.facts = NULL;
 }
 
 static void end_request(struct conn *c)
@@ -440,10 +442,21 @@ static struct mo_stream *wrap_tls(struct mo_httpd *h, struct mo_stream *s)
     return NULL;
 }
 
+static bool may_come(const struct mo_httpd *h, struct mo_stream *s)
+{
+    if (!h->o.own_user || mo_stream_is_own_user(s))
+        return true;
+    mo_log_about(h->loop->log, MO_WARN, "httpd",
+                 &(struct mo_log_facts){.from = mo_stream_peer(s)},
+                 "connection refused: another user");
+    mo_stream_close(s, NULL);
+    return false;
+}
+
 static void on_accept(void *ctx, struct mo_stream *plain)
 {
     struct mo_httpd *h = ctx;
-    struct mo_stream *s = wrap_tls(h, plain);
+    struct mo_stream *s = may_come(h, plain) ? wrap_tls(h, plain) : NULL;
     struct conn *c = s ? conn_new(h, s) : NULL;
 
     if (!c) {

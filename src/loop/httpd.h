@@ -64,6 +64,9 @@ struct mo_httpd_opts {
     /* Complete header lines added to every answer, including the server's own;
      * borrowed. At most MO_HTTPD_HEADERS_MAX bytes. */
     struct mo_span headers;
+    /* Unix sockets: close connections of other users than this one and root,
+     * and read nothing from them. */
+    bool own_user;
 };
 
 struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
@@ -117,6 +120,11 @@ struct mo_req {
     /* How it was admitted: "token", "page" (a cookie), "socket", "open" (no
      * authentication); static. */
     const char *door;
+    /* Of a request that another process passed on (web/relay.h): the address
+     * of its client and the person's groups, both in `facts`, which is freed
+     * with the request. NULL: it came directly. */
+    const char *from, *groups;
+    char *facts;
     /* Set by the handler; may stay NULL. hangup: the client closed its side
      * before the answer was complete. A streamed answer is ended by the
      * server. */

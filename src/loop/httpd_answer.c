@@ -322,6 +322,8 @@ const char *mo_req_peer(const struct mo_req *rq)
 {
     const struct conn *c = conn_of(rq);
 
+    if (rq->from)
+        return rq->from;
     return c->s ? mo_stream_peer(c->s) : "gone";
 }
 

@@ -95,6 +95,16 @@ void mo_httpu_cancel(struct mo_httpu_x *x)
         x, mo_error(MO_ECANCELED, "request to %s: canceled", x->u->addr));
 }
 
+void mo_httpu_pause(struct mo_httpu_x *x, bool paused)
+{
+    if (!x->conn || !x->conn->s)
+        return;
+    if (paused)
+        mo_stream_pause(x->conn->s);
+    else
+        mo_stream_resume(x->conn->s);
+}
+
 static void on_total(struct mo_timer *t)
 {
     struct mo_httpu_x *x = mo_container_of(t, struct mo_httpu_x, total);
@@ -150,6 +160,10 @@ static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
     x->dial = NULL;
     if (why)
         e = *why;
+    if (s && x->u->own_user && !mo_stream_is_own_user(s)) {
+        (void)mo_fail(&e, MO_EPOLICY, "another user's process listens there");
+        mo_stream_close(mo_take_ptr(&s), NULL);
+    }
     if (s && x->state == X_ENDED)
         mo_stream_close(s, NULL);
     else if (s)
@@ -242,6 +256,7 @@ struct mo_httpu *mo_httpu_new(struct mo_loop *l, const struct mo_httpu_opts *o,
     u->max_waiting = or_default(o->waiting, WAITING_DEFAULT);
     u->max_idle = or_default(o->idle, IDLE_DEFAULT);
     u->keep_ms = or_default(o->keep_ms, KEEP_MS_DEFAULT);
+    u->own_user = o->own_user;
     mo_list_init(&u->waiting);
     mo_list_init(&u->busy);
     mo_list_init(&u->idle);

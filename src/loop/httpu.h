@@ -25,6 +25,7 @@ struct mo_httpu_opts {
     const char *host;       /* Host header; NULL: "localhost" */
     struct mo_tls_ctx *tls; /* NULL: no TLS; borrowed until gone */
     const char *sni;        /* with tls; may be NULL */
+    bool own_user;          /* only to a process of this user or of root */
     unsigned conns;         /* default 32 */
     unsigned waiting;       /* default 256 */
     unsigned idle;          /* default 4 */
@@ -40,6 +41,9 @@ int mo_httpu_start(struct mo_httpu *u, const struct mo_http_call *c,
                    const struct mo_http_cb *cb, void *ctx,
                    struct mo_httpu_x **out, struct mo_err *e);
 void mo_httpu_cancel(struct mo_httpu_x *x); /* on_done: MO_ECANCELED */
+/* Stop and continue reading its answer. Bytes that were read already still
+ * come. */
+void mo_httpu_pause(struct mo_httpu_x *x, bool paused);
 
 /* Only inside on_head, for 101 or a 200 whose body ends with the connection
  * (dockerd's answer to attach): take the stream. It is paused; attach or close

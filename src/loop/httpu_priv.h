@@ -22,6 +22,7 @@ struct mo_httpu {
     char *addr, *host, *sni; /* sni may be NULL */
     struct mo_tls_ctx *tls;
     unsigned max_conns, max_waiting, max_idle, keep_ms;
+    bool own_user;
     struct mo_list waiting; /* requests in order of arrival */
     struct mo_list busy;    /* requests that dial, use a connection or end */
     struct mo_list idle;    /* connections; the most recent is last */

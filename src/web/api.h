@@ -95,8 +95,10 @@
  * tool, right}: these words mean that tool, or do not: counts like one choice
  *   DELETE /api/route/learnt          forget everything learnt
  *
- * Approving needs the digest of what was shown; rejecting does not. The same
- * approvals are served on a local socket (approvals_socket.h). */
+ * Approving needs the digest of what was shown; rejecting does not. Calls that
+ * wait in other processes of the store are listed and decided too
+ * (api_everywhere.h). The same approvals are served on a local socket
+ * (approvals_socket.h). */
 #ifndef MO_WEB_API_H
 #define MO_WEB_API_H
 
@@ -106,6 +108,7 @@
 #include "servers/manage.h"
 #include "servers/try_tool.h"
 #include "session/session.h"
+#include "web/relay.h"
 #include "web/site.h"
 #include "web/talk.h"
 
@@ -127,6 +130,7 @@ struct mo_api {
     const char *token;         /* the operator's, for snippets; "": none */
     const struct mo_gate *gate;
     struct mo_grants *const *grants; /* NULL: this process has none */
+    struct mo_relay *relay;          /* to other processes of the store */
     struct mo_list sharing;          /* changes of shares: api_shares.c */
 };
 

@@ -7,6 +7,7 @@
 #include "agent/chat/chat.h"
 #include "policy/exact.h"
 #include "policy/rules_api.h"
+#include "web/api_everywhere.h"
 #include "web/api_job.h"
 
 #define LIST_MAX  ((size_t)64 * 1024 * 1024)
@@ -51,7 +52,10 @@ static void get_approvals(void *ctx, struct mo_req *rq)
     mo_jw_end(&w);
     mo_approvals_put_changed(api->approvals, &who, &w);
     mo_jw_end(&w);
-    mo_api_send(rq, &b);
+    if (!mo_buf_err(&b) && mo_api_asks_others(api, rq))
+        mo_api_list_everywhere(api, rq, mo_buf_view(&b));
+    else
+        mo_api_send(rq, &b);
 }
 
 /* --- decisions ----------------------------------------------------------- */
@@ -194,6 +198,7 @@ static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
         .is_approver = rq->role >= MO_ROLE_APPROVER,
         .door = rq->door,
         .people = mo_api_identity(api, rq).people,
+        .groups = rq->groups,
         .missing = &missing,
     };
     const char *forbidden = NULL;
@@ -211,7 +216,9 @@ static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
     }
     if (rc == 0)
         rc = mo_approvals_decide(api->approvals, &d, &e);
-    if (rc < 0)
+    if (rc == MO_ENOTFOUND && mo_api_asks_others(api, rq))
+        mo_api_decide_everywhere(api, rq, mo_json_text(body));
+    else if (rc < 0)
         mo_api_refuse(rq, problems, &e);
     else
         send_decided(rq, missing);

@@ -209,7 +209,8 @@ struct mo_identity mo_api_identity(const struct mo_api *api,
 
     return (struct mo_identity){.name = rq->who,
                                 .role = (enum mo_role)rq->role,
-                                .people = gate ? gate->people : NULL};
+                                .people = gate ? gate->people : NULL,
+                                .groups = rq->groups};
 }
 
 /* --- page by page ---------------------------------------------------------

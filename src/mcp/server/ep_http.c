@@ -113,14 +113,18 @@ static void send_refusal(struct mo_ep_http *h, struct mo_req *rq, int status,
 /* Find the session that a request names; NULL: the request was answered. A
  * session of another caller does not exist. */
 static struct hsess *find_session(struct mo_ep_http *h, struct mo_req *rq,
-                                  const char *caller, struct mo_json id)
+                                  const char *caller, struct mo_json id,
+                                  struct mo_span body)
 {
     struct mo_span sid = mo_span_trim(mo_http_get(rq->head, "Mcp-Session-Id"));
     struct mo_span ver = version_header(rq->head);
-    struct hsess *s = sid.n ? mo_map_get(&h->by_id, sid) : NULL;
+    struct hsess *s = mo_hsess_find(h, sid);
     int status = 400, code = -32000;
     const char *why = NULL;
 
+    if (sid.n && !s && h->o.elsewhere &&
+        h->o.elsewhere(h->o.ctx, h->o.view, rq, sid, body))
+        return NULL;
     if (!sid.n) {
         why = "Bad Request: Mcp-Session-Id header is required";
     } else if (!s || !mo_span_is(s->s.caller, caller)) {
@@ -264,7 +268,7 @@ static void on_legacy(struct mo_ep_http *h, struct mo_req *rq,
         on_initialize(h, rq, caller, m);
         return;
     }
-    s = find_session(h, rq, caller, m->id);
+    s = find_session(h, rq, caller, m->id, mo_json_text(m->root));
     if (!s)
         return;
     if (m->kind == MO_RPC_BATCH) {
@@ -362,7 +366,7 @@ static void on_get(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
                      "Not Acceptable: Client must accept text/event-stream");
         return;
     }
-    s = find_session(h, rq, caller, none);
+    s = find_session(h, rq, caller, none, nothing);
     if (!s)
         return;
     last = mo_span_trim(mo_http_get(rq->head, "Last-Event-ID"));
@@ -375,12 +379,16 @@ static void on_get(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
 static void on_delete(struct mo_ep_http *h, struct mo_req *rq,
                       const char *caller)
 {
-    struct hsess *s = find_session(h, rq, caller, none);
+    struct mo_span sid = mo_span_trim(mo_http_get(rq->head, "Mcp-Session-Id"));
+    struct hsess *s = find_session(h, rq, caller, none, nothing);
 
     if (!s)
         return;
     mo_hsess_free(s);
-    mo_req_reply(rq, 204, NULL, nothing);
+    if (h->o.ended && mo_ep_id_is(sid))
+        h->o.ended(h->o.ctx, rq, sid);
+    else
+        mo_req_reply(rq, 204, NULL, nothing);
 }
 
 void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq)
@@ -412,6 +420,45 @@ void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq)
     }
 }
 
+/* --- sessions of other processes ----------------------------------------- */
+
+int mo_ep_http_revive(struct mo_ep_http *h, const struct mo_ep_id *was,
+                      struct mo_span id)
+{
+    struct hsess *s = mo_hsess_new(h, was->caller);
+    uint64_t now = mo_wall_ms();
+    int rc = s ? mo_hsess_rename(s, id) : MO_EBUSY;
+
+    if (rc == 0)
+        rc = mo_ep_sess_revive(&s->s, was->version, was->caps, was->client);
+    if (rc < 0) {
+        if (s)
+            mo_hsess_free(s);
+        return rc;
+    }
+    /* Above every number that the client knows: an event id of the old process
+     * names no event of this one, and the GET stream goes on after it. */
+    s->next_stream = now;
+    s->get->seq = now;
+    return 0;
+}
+
+void mo_ep_http_again(struct mo_ep_http *h, struct mo_req *rq,
+                      struct mo_span body)
+{
+    char caller[MO_EP_CALLER_MAX];
+
+    caller[0] = '\0';
+    if (!(h->o.gate ? h->o.gate(h->o.ctx, rq, caller) : check_default_gate(rq)))
+        return;
+    if (rq->head->method == MO_HTTP_POST)
+        on_message(h, rq, caller, body);
+    else if (rq->head->method == MO_HTTP_GET)
+        on_get(h, rq, caller);
+    else
+        on_delete(h, rq, caller);
+}
+
 /* --- life ---------------------------------------------------------------- */
 
 static void on_sweep(struct mo_timer *t)
@@ -441,7 +488,8 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
     h->o = *o;
     if (!h->o.body)
         h->o.body = BODY_MAX;
-    mo_map_init(&h->by_id, ep->o.limits.sessions);
+    /* One more: an id that replaces another is added first. */
+    mo_map_init(&h->by_id, ep->o.limits.sessions + 1);
     mo_list_init(&h->sessions);
     mo_list_init(&h->answers);
     mo_list_init(&h->young);

@@ -17,6 +17,9 @@
  * above 128 KiB). A client that does not read while 4 MiB more than that wait
  * loses its connection.
  *
+ * With a home the id of a session says which process has it (ep_id.h). Requests
+ * for sessions of other processes go to opts.elsewhere.
+ *
  * A session ends when it was idle for limits.session_ms. At limits.sessions the
  * longest idle one is ended, or the new one gets 503. */
 #ifndef MO_MCP_SERVER_EP_HTTP_H
@@ -24,8 +27,7 @@
 
 #include "loop/httpd.h"
 #include "mcp/server/endpoint.h"
-
-#define MO_EP_CALLER_MAX 128
+#include "mcp/server/ep_id.h"
 
 struct mo_ep_http;
 
@@ -36,6 +38,17 @@ struct mo_ep_http_opts {
     void *ctx;
     size_t body;   /* 0: 4 MiB */
     bool has_cors; /* the owner sets the CORS headers */
+    /* Whose name and key the ids of sessions carry; borrowed, may be NULL. */
+    const struct mo_ep_home *home;
+    const char *view; /* in them, too; borrowed. NULL: none */
+    /* The request names a session that is not here. True: it will be answered,
+     * perhaps after mo_ep_http_revive() by mo_ep_http_again(). body: of a POST;
+     * valid during the call. May be NULL. */
+    bool (*elsewhere)(void *ctx, const char *view, struct mo_req *rq,
+                      struct mo_span id, struct mo_span body);
+    /* The client has ended the session; the request, a DELETE, must be
+     * answered. Only for ids of a home. May be NULL. */
+    void (*ended)(void *ctx, struct mo_req *rq, struct mo_span id);
 };
 
 struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
@@ -43,6 +56,13 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
                                   struct mo_err *e);
 /* Handle a request for the endpoint's path. */
 void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq);
+/* Begin a session again that another process has lost, under the same id. What
+ * it had under way is lost, and so are its subscriptions and log level. */
+int mo_ep_http_revive(struct mo_ep_http *h, const struct mo_ep_id *was,
+                      struct mo_span id);
+/* Handle a request again that `elsewhere` took. */
+void mo_ep_http_again(struct mo_ep_http *h, struct mo_req *rq,
+                      struct mo_span body);
 /* Prepare to stop: streams that carry only notifications end now; other
  * requests still get their answer if it comes before mo_ep_http_free(). */
 void mo_ep_http_drain(struct mo_ep_http *h);

@@ -37,6 +37,18 @@ void mo_ep_sess_fini(struct mo_ep_sess *s)
     mo_free(s->client);
 }
 
+int mo_ep_sess_revive(struct mo_ep_sess *s, enum mo_mcp_version version,
+                      struct mo_span caps, struct mo_span client)
+{
+    s->caps = caps.n ? mo_strndup(caps.p, caps.n) : NULL;
+    s->client = client.n ? mo_strndup(client.p, client.n) : NULL;
+    if ((caps.n && !s->caps) || (client.n && !s->client))
+        return MO_ENOMEM;
+    s->version = version;
+    s->ready = true;
+    return 0;
+}
+
 /* --- the handshake ------------------------------------------------------- */
 
 static int copy_json(char **to, struct mo_json v)

@@ -223,6 +223,9 @@ typedef const char *ep_plumbing_fn(struct mo_ep_sess *s,
 
 void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep);
 void mo_ep_sess_fini(struct mo_ep_sess *s); /* cancels its calls */
+/* As if it had been initialized: with the outcome of an earlier handshake. */
+int mo_ep_sess_revive(struct mo_ep_sess *s, enum mo_mcp_version version,
+                      struct mo_span caps, struct mo_span client);
 /* Handle a request, notification, result or error of a session. */
 void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
                   const struct mo_rpc *m);

@@ -325,12 +325,33 @@ static void on_drop(struct mo_ep_way *w)
         mo_answer_done(a);
 }
 
+/* Its id says from now on where it is. Without memory it stays as it is: such a
+ * session is found here only. */
+static void give_home(struct hsess *s)
+{
+    const struct mo_ep_http_opts *o = &s->h->o;
+    mo_autobuf struct mo_buf b = {.max = MO_EP_ID_MAX};
+    struct mo_ep_id id = {
+        .view = o->view,
+        .caller = s->caller,
+        .version = s->s.version,
+        .began = mo_wall_ms(),
+        .caps = mo_span_cstr(s->s.caps ? s->s.caps : ""),
+        .client = mo_span_cstr(s->s.client ? s->s.client : ""),
+    };
+
+    if (o->home && o->home->instance[0] && mo_ep_id_put(o->home, &id, &b) == 0)
+        (void)mo_hsess_rename(s, mo_buf_view(&b));
+}
+
 static void reply_json(struct answer *a, int status, struct mo_span msg)
 {
     struct hsess *s = a->sess;
 
-    if (a->fresh && s && s->s.version != MO_MCP_UNKNOWN)
+    if (a->fresh && s && s->s.version != MO_MCP_UNKNOWN) {
+        give_home(s);
         mo_req_header(a->rq, "Mcp-Session-Id", mo_span_cstr(s->id));
+    }
     if (msg.n <= SESS_PIECE) {
         mo_req_reply(a->rq, status, "application/json", msg);
         detach(a);
@@ -431,8 +452,45 @@ static bool make_room(struct mo_ep_http *h)
     return false;
 }
 
+static struct mo_span key_of(struct mo_span id)
+{
+    return mo_span_head(id, SESS_KEY);
+}
+
+struct hsess *mo_hsess_find(const struct mo_ep_http *h, struct mo_span id)
+{
+    struct hsess *s = id.n ? mo_map_get(&h->by_id, key_of(id)) : NULL;
+
+    return s && mo_span_is(id, s->id) ? s : NULL;
+}
+
+static void leave_map(struct hsess *s)
+{
+    struct mo_span key = s->id ? key_of(mo_span_cstr(s->id)) : mo_span(NULL, 0);
+
+    if (key.n && mo_map_get(&s->h->by_id, key) == s)
+        (void)mo_map_del(&s->h->by_id, key);
+}
+
+int mo_hsess_rename(struct hsess *s, struct mo_span id)
+{
+    char *copy = mo_strndup(id.p, id.n);
+    int rc = copy ? mo_map_add(&s->h->by_id, key_of(id), s) : MO_ENOMEM;
+
+    if (rc < 0) {
+        mo_free(copy);
+        return rc;
+    }
+    leave_map(s);
+    mo_free(s->id);
+    s->id = copy;
+    s->s.id = copy;
+    return 0;
+}
+
 struct hsess *mo_hsess_new(struct mo_ep_http *h, const char *caller)
 {
+    char id[MO_TOKEN_LEN(SESS_TOKEN) + 1];
     struct hsess *s;
 
     if (!make_room(h))
@@ -444,13 +502,12 @@ struct hsess *mo_hsess_new(struct mo_ep_http *h, const char *caller)
     mo_list_init(&s->answers);
     mo_list_init(&s->kept);
     mo_list_push(&h->sessions, &s->node);
-    mo_random_token(s->id, SESS_TOKEN);
+    mo_random_token(id, SESS_TOKEN);
     (void)snprintf(s->caller, sizeof(s->caller), "%s", caller);
     mo_ep_sess_init(&s->s, h->ep);
-    s->s.id = s->id;
     s->s.caller = mo_span_cstr(s->caller);
     s->get = mo_answer_new(h, s, NULL); /* number 0 */
-    if (!s->get || mo_map_put(&h->by_id, mo_span_cstr(s->id), s, NULL) < 0) {
+    if (!s->get || mo_hsess_rename(s, mo_span_cstr(id)) < 0) {
         mo_hsess_free(s);
         return NULL;
     }
@@ -476,9 +533,9 @@ void mo_hsess_free(struct hsess *s)
         detach_session(a);
     mo_list_drain (k, &s->kept, struct kept, node)
         drop_event(s, k);
-    if (mo_map_get(&s->h->by_id, mo_span_cstr(s->id)) == s)
-        (void)mo_map_del(&s->h->by_id, mo_span_cstr(s->id));
+    leave_map(s);
     mo_list_del(&s->node);
+    mo_free(s->id);
     mo_free(s);
 }
 

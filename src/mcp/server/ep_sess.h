@@ -21,6 +21,7 @@
 #include "mcp/server/ep_priv.h"
 
 #define SESS_TOKEN    24 /* random bytes of a session id */
+#define SESS_KEY      32 /* its first bytes: random, the key in by_id */
 #define SESS_RETRY_MS 1000
 #define SESS_PIECE    ((size_t)64 * 1024)       /* bytes passed in one piece */
 #define SESS_OUT_MORE ((size_t)4 * 1024 * 1024) /* beyond a message */
@@ -72,7 +73,7 @@ struct hsess {
     struct answer *get;
     uint64_t next_stream;
     uint64_t used; /* ns */
-    char id[MO_TOKEN_LEN(SESS_TOKEN) + 1];
+    char *id;      /* a random token, or from a home (ep_id.h) */
     char caller[MO_EP_CALLER_MAX];
 };
 
@@ -94,6 +95,9 @@ void mo_answer_stop(struct answer *a);
 void mo_answer_cut(struct answer *a);
 
 struct hsess *mo_hsess_new(struct mo_ep_http *h, const char *caller);
+struct hsess *mo_hsess_find(const struct mo_ep_http *h, struct mo_span id);
+/* Replace its id. The old one stays valid if this fails. */
+int mo_hsess_rename(struct hsess *s, struct mo_span id);
 void mo_hsess_free(struct hsess *s);
 void mo_hsess_touch(struct hsess *s);
 bool mo_hsess_idle(const struct hsess *s); /* no connection is attached */

@@ -35,6 +35,24 @@ void mo_seal_init(struct mo_seal *s)
     mo_random(s->k2, sizeof(s->k2));
 }
 
+static void derive(struct mo_span secret, const char *use, char which,
+                   unsigned char out[MO_SHA256_LEN])
+{
+    struct mo_hmac m;
+
+    mo_hmac_init(&m, secret);
+    mo_hmac_put(&m, &which, 1);
+    mo_hmac_put(&m, use, strlen(use));
+    mo_hmac_end(&m, out);
+    explicit_bzero(&m, sizeof(m));
+}
+
+void mo_seal_share(struct mo_seal *s, struct mo_span secret, const char *use)
+{
+    derive(secret, use, '1', s->k1);
+    derive(secret, use, '2', s->k2);
+}
+
 static void crypt_bytes(const struct mo_seal *s, const unsigned char *nonce,
                         unsigned char *p, size_t n)
 {

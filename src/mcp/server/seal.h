@@ -3,7 +3,8 @@
  * A modern server keeps nothing between the rounds of a call: its state goes to
  * the client as requestState and comes back. So it is encrypted and signed with
  * random keys that this process made at start and never reveals: a seal is
- * invalid after a restart and in any other process.
+ * invalid after a restart and in any other process. Session ids (ep_id.h) are
+ * sealed with keys that the processes of one store share.
  *
  * bind is the purpose of the seal (caller and call); it is signed but not
  * contained, so opening needs the same bind. A seal also expires.
@@ -24,6 +25,9 @@ struct mo_seal {
 };
 
 void mo_seal_init(struct mo_seal *s);
+/* Keys derived from a secret that other processes have too: a seal of one is
+ * valid in all of them. `use` keeps the seals of different uses apart. */
+void mo_seal_share(struct mo_seal *s, struct mo_span secret, const char *use);
 
 /* Append a seal to out. now and ttl in ns of mo_now_ns(). MO_ETOOBIG,
  * MO_ENOMEM. */

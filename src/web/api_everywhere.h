@@ -1,0 +1,23 @@
+/* api_everywhere.h - requests about calls that wait in any process of the
+ * store.
+ *
+ * A pending call waits in one process. The others ask it over the relay
+ * (relay.h), all at once, for at most MO_RELAY_ASK_MS, with the identity of the
+ * person as their own gate has judged it; the process where the call waits
+ * decides what the person may see and do. */
+#ifndef MO_WEB_API_EVERYWHERE_H
+#define MO_WEB_API_EVERYWHERE_H
+
+#include "web/api.h"
+
+/* True if others are to be asked: not for a request that came from one. */
+bool mo_api_asks_others(const struct mo_api *api, const struct mo_req *rq);
+/* Answer with the list `here` and the pending calls of the others. One that
+ * does not answer is left out. */
+void mo_api_list_everywhere(struct mo_api *api, struct mo_req *rq,
+                            struct mo_span here);
+/* Answer as the process does where that call waits; 404: none has it. */
+void mo_api_decide_everywhere(struct mo_api *api, struct mo_req *rq,
+                              struct mo_span body);
+
+#endif
