@@ -267,8 +267,8 @@ static int address_of(const struct mo_config_server *c, struct mo_buf *addr,
                             : 0;
 }
 
-int mo_listen_auth_bind(const struct mo_config_server *c, int *fd,
-                        struct mo_err *e)
+int mo_listen_auth_bind(const struct mo_config_server *c,
+                        int fds[MO_CONFIG_WORKERS_MAX], struct mo_err *e)
 {
     mo_autobuf struct mo_buf addr = {.max = ADDR_MAX};
     struct mo_listen_opts o = {0};
@@ -276,7 +276,7 @@ int mo_listen_auth_bind(const struct mo_config_server *c, int *fd,
 
     o.addr = mo_buf_cstr(&addr);
     if (rc == 0)
-        rc = mo_listen_bind(&o, fd, e);
+        rc = mo_listen_bind(&o, fds, (size_t)c->workers, e);
     return rc < 0 ? explain_listen_error(o.addr, e) : 0;
 }
 
@@ -284,7 +284,7 @@ int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
                         int bound, struct mo_err *e)
 {
     mo_autobuf struct mo_buf addr = {.max = ADDR_MAX};
-    struct mo_listen_opts o = {.bound = bound};
+    struct mo_listen_opts o = {.bound = bound, .keeps_path = c->workers > 1};
     int rc = address_of(c, &addr, e);
 
     o.addr = mo_buf_cstr(&addr);

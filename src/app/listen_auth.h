@@ -37,10 +37,10 @@ int mo_listen_auth_token(struct mo_listen_auth *d, const struct mo_config *c,
 /* True if there are no tokens: everyone on this machine is the operator. */
 bool mo_listen_auth_is_open(const struct mo_listen_auth *d);
 
-/* Binds the address, for a process that gives up its rights before it listens.
- * The errors of both say what to do. */
-int mo_listen_auth_bind(const struct mo_config_server *c, int *fd,
-                        struct mo_err *e);
+/* Binds c->workers sockets to the address, for a process that gives up its
+ * rights before it listens. The errors of both say what to do. */
+int mo_listen_auth_bind(const struct mo_config_server *c,
+                        int fds[MO_CONFIG_WORKERS_MAX], struct mo_err *e);
 /* Starts listening. bound: from mo_listen_auth_bind(), taken; 0: none. */
 int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
                         int bound, struct mo_err *e);

@@ -208,12 +208,13 @@ static int start_helper(struct mo_own_user *u, const struct mo_config_holder *h,
 static int bind_address(struct mo_own_user *u, const struct mo_config_server *c,
                         struct mo_err *e)
 {
-    int rc = mo_listen_auth_bind(c, &u->listener, e);
+    int rc = mo_listen_auth_bind(c, u->listeners, e);
 
     if (rc < 0)
         return rc;
     (void)snprintf(u->listen, sizeof(u->listen), "%s", c->listen);
     u->port = c->port;
+    u->workers = c->workers;
     if (mo_listen_is_unix(c->listen) &&
         lchown(c->listen + strlen("unix:"), u->uid, u->gid) < 0)
         return mo_fail_sys(e, "%s", c->listen);
@@ -457,22 +458,25 @@ void mo_own_user_close(struct mo_own_user *u)
 {
     if (u->helper)
         (void)close(u->helper);
-    if (u->listener)
-        (void)close(u->listener);
-    u->helper = u->listener = 0;
+    for (size_t i = 0; i < MO_COUNT(u->listeners); i++)
+        if (u->listeners[i])
+            (void)close(u->listeners[i]);
+    u->helper = 0;
+    memset(u->listeners, 0, sizeof(u->listeners));
 }
 
 /* --- while it runs -------------------------------------------------------- */
 
-int mo_own_user_listener(struct mo_own_user *u,
-                         const struct mo_config_server *c)
+bool mo_own_user_listeners(struct mo_own_user *u,
+                           const struct mo_config_server *c,
+                           int fds[MO_CONFIG_WORKERS_MAX])
 {
-    int fd = u->listener;
-
-    if (!fd || c->port != u->port || strcmp(c->listen, u->listen) != 0)
-        return 0;
-    u->listener = 0;
-    return fd;
+    if (!u->listeners[0] || c->port != u->port || c->workers != u->workers ||
+        strcmp(c->listen, u->listen) != 0)
+        return false;
+    memcpy(fds, u->listeners, sizeof(u->listeners));
+    memset(u->listeners, 0, sizeof(u->listeners));
+    return true;
 }
 
 void mo_own_user_file(const struct mo_own_user *u, const char *path, int *fd,

@@ -74,9 +74,10 @@ struct mo_own_user {
     struct mo_err rights; /* code < 0: why unused rights were not given up */
     int helper;           /* of the privileged helper; 0: none */
     pid_t helper_pid;
-    int listener; /* bound for server.listen and server.port; 0: none */
+    /* Bound for server.listen and server.port, one for each worker; 0: none */
+    int listeners[MO_CONFIG_WORKERS_MAX];
     char listen[256];
-    int64_t port;
+    int64_t port, workers;
     char home[PATH_MAX], cwd[PATH_MAX], state_dir[PATH_MAX];
     char files[MO_PRIVILEGED_FILES][PATH_MAX]; /* the helper's */
 };
@@ -98,9 +99,10 @@ void mo_own_user_close(struct mo_own_user *u);
  * uses (loop/rights.h). */
 int mo_own_user_reduce(const struct mo_config *c, struct mo_err *e);
 
-/* Takes the socket bound for this address, or returns 0. */
-int mo_own_user_listener(struct mo_own_user *u,
-                         const struct mo_config_server *c);
+/* Takes the sockets bound for this address; false if there are none. */
+bool mo_own_user_listeners(struct mo_own_user *u,
+                           const struct mo_config_server *c,
+                           int fds[MO_CONFIG_WORKERS_MAX]);
 /* The path of a file of the configuration, or, if only root can read it, a path
  * in /proc that leads to its content while *fd is open. */
 void mo_own_user_file(const struct mo_own_user *u, const char *path, int *fd,

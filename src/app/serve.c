@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "app/serve_priv.h"
@@ -128,6 +127,7 @@ static void no_agent(struct server *s, const struct mo_err *why)
     mo_log_err(s->log, MO_ERROR, "serve", why,
                "no conversations; `mcp-orchestrator doctor` says more");
     mo_talk_begin(&s->talk, NULL, why);
+    mo_worker_settled(&s->worker);
 }
 
 /* For tests: dies without cleanup, like a power failure. */
@@ -148,7 +148,10 @@ static void on_point(void *ctx, const char *name)
 
 static void on_file_written(void *ctx)
 {
-    mo_serve_reload(ctx);
+    struct server *s = ctx;
+
+    mo_serve_reload(s);
+    mo_worker_wrote(&s->worker);
 }
 
 /* If this fails, servers can be listed but not changed. */
@@ -197,8 +200,11 @@ static void start_agent_api(struct server *s)
 static int make_api(struct server *s, struct mo_err *e)
 {
     const struct mo_ready ready = {"sessions", mo_talk_why, &s->talk};
+    const struct mo_ready all = {"workers", mo_worker_why, &s->worker};
     int rc = mo_site_ready(s->site, &ready);
 
+    if (rc == 0 && s->worker.number)
+        rc = mo_site_ready(s->site, &all);
     s->api_stats.api = &s->api;
     if (rc == 0)
         rc = mo_api_routes(s->site, &s->api);
@@ -364,8 +370,10 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
         no_agent(s, &e);
     else
         start_agent_api(s);
-    if (s->agent)
+    if (s->agent) {
         mo_log(s->log, MO_INFO, "serve", "ready for conversations");
+        mo_worker_settled(&s->worker);
+    }
     if (s->agent && s->config->now != s->first)
         mo_serve_apply_sessions(
             s); /* the configuration was reloaded meanwhile */
@@ -446,12 +454,25 @@ static int watch_signals(struct server *s, struct mo_err *e)
 {
     static const int which[] = {SIGHUP, SIGTERM, SIGINT};
 
+    if (s->worker.number)
+        return mo_worker_open(&s->worker, s->loop, on_signal, s, e);
     for (size_t i = 0; i < MO_COUNT(which); i++) {
         s->signals[i] = mo_signal_start(s->loop, which[i], on_signal, s, e);
         if (!s->signals[i])
             return e->code;
     }
     return 0;
+}
+
+/* The socket that was bound already; 0: none. */
+static int take_listener(struct server *s)
+{
+    int fds[MO_CONFIG_WORKERS_MAX] = {s->worker.listener};
+
+    if (!s->worker.number)
+        (void)mo_own_user_listeners(s->user, &s->first->server, fds);
+    s->worker.listener = 0;
+    return fds[0];
 }
 
 static int start_server(struct server *s, const struct mo_serve_opts *o,
@@ -473,51 +494,24 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
     if (rc == 0)
         rc = watch_signals(s, e);
     if (rc == 0)
-        rc = mo_listen_auth_open(s->site, c, mo_own_user_listener(s->user, c),
-                                 e);
+        rc = mo_listen_auth_open(s->site, c, take_listener(s), e);
     return rc;
 }
 
-static void log_user(const struct server *s)
+/* A worker's parent says that the server is ready. */
+static void tell_ready(struct server *s, bool with_link)
 {
-    const struct mo_own_user *u = s->user;
-
-    if (u->is_asked_root)
-        mo_log(s->log, MO_WARN, "serve",
-               "running as root, as asked for; so do all plain servers");
-    else if (u->stays_root)
-        mo_log(s->log, MO_WARN, "serve",
-               "running as root, and so do all plain servers, because the "
-               "state directory is root's; to give up root, stop the server, "
-               "run `chown -R %d: %s` and let others search the directories "
-               "above it (docs/deploy.md)",
-               MO_OWN_USER_ID, s->first->store.dir);
-    else if (u->changed)
-        mo_log(s->log, MO_INFO, "serve", "running as user %u, HOME is %s",
-               (unsigned)u->uid, u->home);
-}
-
-static void print_ready(struct server *s, bool with_link)
-{
-    const struct mo_config_server *c = &s->first->server;
     unsigned port = mo_httpd_port(mo_site_httpd(s->site));
 
-    if (!mo_listen_is_local(c->listen) && !s->tls)
-        mo_log(s->log, MO_WARN, "serve",
-               "%s without TLS: anyone on the network can read the token; set "
-               "server.tls, or put a TLS proxy in front",
-               c->listen);
-    if (mo_listen_auth_is_open(&s->auth))
-        mo_log(s->log, MO_WARN, "serve",
-               "--no-auth: every user and program of this machine can use "
-               "this server, approve calls and run commands as this user");
-    log_user(s);
     mo_serve_make_link(s);
     mo_serve_tell_people(s);
-    mo_listen_auth_tell_ready(&s->auth, c, s->tls != NULL, port, with_link);
-    mo_log(s->log, MO_INFO, "serve",
-           "started: version " MO_VERSION ", pid %d, listening on %s, port %u",
-           (int)getpid(), c->listen, port);
+    if (s->worker.number)
+        mo_log(s->log, MO_INFO, "serve", "worker %u started, pid %d",
+               s->worker.number, (int)getpid());
+    else
+        mo_serve_print_ready(s->first, s->log, s->user, &s->auth, port,
+                             with_link);
+    mo_worker_listens(&s->worker);
 }
 
 /* Frees what is left, also a site that never listened. */
@@ -527,6 +521,7 @@ static void free_server(struct server *s)
         end_now(s);
     for (size_t i = 0; i < MO_COUNT(s->signals); i++)
         mo_signal_stop(s->signals[i]);
+    mo_worker_close(&s->worker);
     if (s->loop)
         mo_loop_run(s->loop); /* closes what an incomplete site left */
     mo_gateway_metrics_free(s->metrics);
@@ -538,32 +533,13 @@ static void free_server(struct server *s)
     explicit_bzero(&s->auth, sizeof(s->auth));
 }
 
-static int exit_code(const struct mo_err *e)
-{
-    if (e->code == MO_EINVAL || e->code == MO_EPOLICY)
-        return MO_EXIT_CONFIG;
-    if (e->code == MO_EIO || e->code == MO_EUNAVAIL)
-        return MO_EXIT_UNAVAIL;
-    return MO_EXIT_FAIL;
-}
-
-/* Each client needs a descriptor; the usual soft limit is 1024. */
-static void widen_limits(void)
-{
-    struct rlimit r;
-
-    if (getrlimit(RLIMIT_NOFILE, &r) < 0)
-        return;
-    r.rlim_cur = r.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &r);
-}
-
-int mo_serve(struct mo_config_holder *h, struct mo_log *log,
-             const struct mo_serve_opts *o)
+static int serve(struct mo_config_holder *h, struct mo_log *log,
+                 const struct mo_serve_opts *o, const struct mo_worker *w)
 {
     struct server s = {.config = h,
                        .log = log,
                        .user = o->user,
+                       .worker = *w,
                        .first = mo_config_ref(h->now),
                        .auth = {.no_auth = o->no_auth},
                        .link = {.max = MO_URL_MAX},
@@ -575,19 +551,35 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
     s.api.token = s.auth.token;
     s.api.talk = &s.talk;
     s.api.config = h;
-    widen_limits();
     mo_log_collect(log);
     if (start_server(&s, o, &e) < 0) {
         mo_log_err(log, MO_ERROR, "serve", &e, "cannot start");
         free_server(&s);
-        return exit_code(&e);
+        return mo_serve_exit_code(&e);
     }
-    print_ready(&s, o->print_link || isatty(STDOUT_FILENO) == 1);
+    tell_ready(&s, mo_serve_prints_link(o));
     if (has_runtime(o))
         open_runtime(&s);
+    else
+        mo_worker_settled(&s.worker);
     mo_serve_watch(&s);
+    if (s.worker.again && mo_config_stale(h))
+        mo_serve_reload(&s); /* the parent has that of the start */
     mo_loop_run(s.loop);
     free_server(&s);
     mo_log(log, MO_INFO, "serve", "stopped");
     return MO_EXIT_OK;
+}
+
+int mo_serve(struct mo_config_holder *h, struct mo_log *log,
+             const struct mo_serve_opts *o)
+{
+    struct mo_worker w = {.number = 0};
+    int code = MO_EXIT_OK;
+
+    mo_serve_widen_limits();
+    if (h->now->server.workers > 1 &&
+        !mo_serve_start_workers(h, log, o, &w, &code))
+        return code;
+    return serve(h, log, o, &w);
 }

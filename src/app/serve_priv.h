@@ -5,6 +5,7 @@
 #include "app/agent_setup.h"
 #include "app/listen_auth.h"
 #include "app/serve.h"
+#include "app/workers.h"
 #include "mcp/server/ep_http.h"
 #include "web/api_stats.h"
 #include "web/approvals_socket.h"
@@ -21,6 +22,7 @@ struct server {
     struct mo_sock *echo_listener; /* see web/echo.h */
     struct mo_tls_ctx *tls;
     struct mo_signal *signals[3];
+    struct mo_worker worker;
     struct mo_timer watch;
     struct mo_listen_auth auth;
     struct mo_people *people; /* NULL: no provider was ever configured */
@@ -51,6 +53,22 @@ struct server {
     const char *crash; /* mo_serve_opts.test_crash */
     uint64_t crash_seen;
 };
+
+/* --- serve_start.c: before it serves ------------------------------------- */
+
+int mo_serve_exit_code(const struct mo_err *e);
+/* Each client needs a descriptor; the usual soft limit is 1024. */
+void mo_serve_widen_limits(void);
+bool mo_serve_prints_link(const struct mo_serve_opts *o);
+/* Prints the address, and logs what the operator should know. */
+void mo_serve_print_ready(const struct mo_config *c, struct mo_log *log,
+                          const struct mo_own_user *user,
+                          const struct mo_listen_auth *auth, unsigned port,
+                          bool with_link);
+/* Returns true in every worker, with *w; false in their parent, at the end. */
+bool mo_serve_start_workers(struct mo_config_holder *h, struct mo_log *log,
+                            const struct mo_serve_opts *o, struct mo_worker *w,
+                            int *code);
 
 /* --- serve_views.c: /mcp/NAME -------------------------------------------- */
 

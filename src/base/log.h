@@ -40,6 +40,7 @@ struct mo_log {
     size_t nsecrets;
     uint8_t secret_grams[512];      /* a filter: see mo_log_may_hold_secret() */
     struct mo_log_pending *pending; /* NULL: every line is written at once */
+    unsigned worker; /* of `serve --workers`, named in every line; 0: none */
 };
 
 /* The subject of a line, as fields beside its message. Members that are NULL,

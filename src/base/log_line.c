@@ -238,6 +238,7 @@ static void line_ms(struct mo_log_line *out, struct mo_span key, uint64_t ns)
 void mo_log_line_facts(struct mo_log_line *out, const struct mo_log *l,
                        const struct mo_log_facts *f)
 {
+    line_number(out, MO_LOG_KEY(l, "worker"), l->worker);
     line_number(out, MO_LOG_KEY(l, "request"), f->request);
     mo_log_line_fact(out, l, MO_LOG_KEY(l, "session"),
                      mo_span_cstr(f->session));

@@ -32,6 +32,7 @@
 #define MO_CONFIG_FILE_MAX      ((size_t)1024 * 1024)
 #define MO_CONFIG_ARENA_MAX     ((size_t)16 * 1024 * 1024)
 #define MO_CONFIG_PROBLEMS_MAX  20
+#define MO_CONFIG_WORKERS_MAX   64
 #define MO_CONFIG_PROBLEM_BYTES 400
 
 /* --- values -------------------------------------------------------------- */
@@ -279,6 +280,7 @@ struct mo_config_server {
     const char *listen, *token;
     const char *user; /* name or uid; app/own_user.h */
     int64_t port;
+    int64_t workers; /* processes that serve; app/workers.h */
     struct mo_config_tls tls;
     struct mo_config_map tokens; /* name -> token */
     struct mo_config_list origins;

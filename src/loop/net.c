@@ -1,6 +1,7 @@
 #include "loop/net.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -73,7 +74,7 @@ struct mo_listener {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     } h;
-    bool is_unix, paused, waiting;
+    bool is_unix, paused, waiting, keeps_path;
     struct mo_timer retry; /* after an allocation failure */
     unsigned port;
     void (*accept)(void *ctx, struct mo_stream *s);
@@ -227,7 +228,7 @@ static int bind_tcp(const struct addr *a, const char *text, int *out,
     return rc < 0 ? MO_EIO : 0;
 }
 
-static unsigned port_of(int fd)
+unsigned mo_listen_port(int fd)
 {
     struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
     socklen_t n = sizeof(ss);
@@ -250,7 +251,7 @@ void mo_listener_close(struct mo_listener *ls)
 {
     if (!ls)
         return;
-    if (ls->is_unix)
+    if (ls->is_unix && !ls->keeps_path)
         (void)unlink(ls->path);
     mo_timer_stop(ls->loop, &ls->retry);
     uv_close((uv_handle_t *)&ls->h, listener_gone);
@@ -262,7 +263,7 @@ static int start_listening(struct mo_listener *ls, int *fd, int backlog)
     int rc;
 
     ls->h.stream.data = ls;
-    ls->port = port_of(*fd);
+    ls->port = mo_listen_port(*fd);
     if (ls->is_unix)
         rc = uv_pipe_open(&ls->h.pipe, *fd);
     else
@@ -273,14 +274,48 @@ static int start_listening(struct mo_listener *ls, int *fd, int backlog)
     return uv_listen(&ls->h.stream, backlog, on_connection);
 }
 
-int mo_listen_bind(const struct mo_listen_opts *o, int *fd, struct mo_err *e)
+/* The first one was bound without SO_REUSEPORT, so nobody else listens there;
+ * the kernel lets only sockets of the same user in. */
+static int bind_like(int first, int *out)
+{
+    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
+    socklen_t n = sizeof(ss);
+    mo_autofd int fd = -1;
+    int on = 1;
+
+    if (getsockname(first, (struct sockaddr *)&ss, &n) < 0)
+        return -1;
+    if (ss.ss_family == AF_UNIX) {
+        *out = fcntl(first, F_DUPFD_CLOEXEC, 3);
+        return *out < 0 ? -1 : 0;
+    }
+    fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 ||
+        setsockopt(first, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
+        bind(fd, (struct sockaddr *)&ss, n) < 0)
+        return -1;
+    *out = mo_take_fd(&fd);
+    return 0;
+}
+
+int mo_listen_bind(const struct mo_listen_opts *o, int *fds, size_t n,
+                   struct mo_err *e)
 {
     struct addr a;
+    size_t i = 0;
+    int rc = parse_addr(o->addr, &a, e);
 
-    if (parse_addr(o->addr, &a, e) < 0)
-        return MO_EINVAL;
-    return a.is_unix ? bind_unix(&a, o->mode, fd, e)
-                     : bind_tcp(&a, o->addr, fd, e);
+    if (rc == 0)
+        rc = a.is_unix ? bind_unix(&a, o->mode, fds, e)
+                       : bind_tcp(&a, o->addr, fds, e);
+    for (i = rc == 0 ? 1 : 0; rc == 0 && i < n; i++)
+        if (bind_like(fds[0], &fds[i]) < 0)
+            rc = mo_fail_sys(e, "listen on %s", o->addr);
+    while (rc < 0 && i > 1) /* the last one failed */
+        (void)close(fds[--i - 1]);
+    return rc;
 }
 
 int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
@@ -295,7 +330,7 @@ int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
     if (parse_addr(o->addr, &a, e) < 0)
         return MO_EINVAL;
     if (fd < 0)
-        rc = mo_listen_bind(o, &fd, e);
+        rc = mo_listen_bind(o, &fd, 1, e);
     if (rc < 0)
         return rc;
     ls = mo_new(struct mo_listener);
@@ -303,6 +338,7 @@ int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
         return mo_fail(e, MO_ENOMEM, "listen on %s", o->addr);
     ls->loop = l;
     ls->is_unix = a.is_unix;
+    ls->keeps_path = o->keeps_path;
     ls->accept = accept;
     ls->ctx = ctx;
     mo_timer_init(&ls->retry, on_retry);

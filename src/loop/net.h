@@ -16,10 +16,17 @@ struct mo_listen_opts {
     int backlog;   /* 0: 511 */
     unsigned mode; /* unix socket's permissions, 0: 0600 */
     int bound;     /* from mo_listen_bind() for this address; taken. 0: none */
+    bool keeps_path; /* closing it leaves the unix socket: others have it too */
 };
 
-/* Binds a socket, for a process that may not do so later. */
-int mo_listen_bind(const struct mo_listen_opts *o, int *fd, struct mo_err *e);
+/* Binds n sockets to one address, for a process that may not do so later or for
+ * several processes that serve it together. Nobody else may have the address.
+ * The kernel gives each of them that listens its share of the connections; a
+ * unix socket is the same for all, and whoever is free accepts. */
+int mo_listen_bind(const struct mo_listen_opts *o, int *fds, size_t n,
+                   struct mo_err *e);
+/* The port of a bound socket, 0 for a unix socket. */
+unsigned mo_listen_port(int fd);
 
 /* accept() gets a paused stream and must attach or close it. */
 int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,

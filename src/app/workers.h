@@ -1,0 +1,91 @@
+/* workers.h - several processes that serve one port (`serve --workers N`).
+ *
+ * The parent binds the port, starts the workers, and starts those again that
+ * end. It serves nothing itself, and has neither a loop nor threads, so that it
+ * can fork at any time. Each worker is a whole server (serve.h). Together they
+ * are like several servers on one store: peer/peer.h lets a client of one of
+ * them take part in a conversation that another one runs.
+ *
+ *   parent -+- worker 1   listening socket 1 \
+ *           +- worker 2   listening socket 2  } the same address
+ *
+ * Connections. Each worker number has a listening socket of its own, bound with
+ * SO_REUSEPORT: the kernel chooses one by a hash of both addresses, so the
+ * workers get equal shares however busy they are. One socket for all would give
+ * most connections to the worker that wakes up first, which is nearly always
+ * the same one under little load. The parent keeps a copy of each socket: a
+ * connection that waits for a worker that has died is accepted by its
+ * successor. Nobody else can join: the first socket is bound without
+ * SO_REUSEPORT, so the start fails if the port is in use.
+ *
+ * Life of a worker
+ *   1. The first worker is started alone. If it cannot serve, it says why, and
+ *      the parent ends with its exit code. The others follow when it listens.
+ *   2. A worker that ends is started again, at once if it has lived for
+ *      MO_WORKERS_EARLY_MS, else after a delay that doubles. After
+ *      MO_WORKERS_EARLY_MAX such ends in a row the parent ends all and fails.
+ *   3. A worker takes orders from the parent only. It ignores SIGTERM, SIGINT
+ *      and SIGHUP, because a terminal and a service manager send them to every
+ *      process, and a second SIGTERM means "at once".
+ *   4. It does not survive the parent: the kernel kills it (PR_SET_PDEATHSIG),
+ *      and it ends by itself when the socket to the parent is closed.
+ *
+ * Shared memory holds the pids of the workers and whether each was ready. */
+#ifndef MO_APP_WORKERS_H
+#define MO_APP_WORKERS_H
+
+#include <sys/types.h>
+
+#include "config/config.h"
+#include "loop/watch.h"
+
+#define MO_WORKERS_MAX       MO_CONFIG_WORKERS_MAX
+#define MO_WORKERS_EARLY_MS  10000
+#define MO_WORKERS_EARLY_MAX 5
+
+struct mo_workers_shared; /* workers.c */
+
+/* What a worker knows of itself; number == 0: there are no workers. */
+struct mo_worker {
+    unsigned number, count; /* from 1 */
+    bool again;             /* it replaces one that has ended */
+    int listener;           /* whoever listens takes it */
+    int control;
+    struct mo_workers_shared *shared;
+    struct mo_watch *watch;
+    void (*order)(void *ctx, int signo);
+    void *ctx;
+    char why[64];
+};
+
+struct mo_workers_opts {
+    struct mo_log *log;
+    unsigned count;
+    const int *listeners;     /* `count` bound sockets, taken */
+    void (*ready)(void *ctx); /* all of them listen; once */
+    void *ctx;
+};
+
+/* Returns true in every worker, with *w. Returns false in the parent when all
+ * have ended, with the exit code. Call it before the first thread. */
+bool mo_workers_start(const struct mo_workers_opts *o, struct mo_worker *w,
+                      int *code);
+
+/* --- in a worker; they do nothing if there are no workers ----------------- */
+
+/* order(ctx, SIGTERM or SIGHUP) fires when the parent says so. */
+int mo_worker_open(struct mo_worker *w, struct mo_loop *l,
+                   void (*order)(void *ctx, int signo), void *ctx,
+                   struct mo_err *e);
+void mo_worker_close(struct mo_worker *w);
+void mo_worker_listens(struct mo_worker *w);
+/* It has written the configuration: the others read it again. */
+void mo_worker_wrote(struct mo_worker *w);
+/* Its sessions are open, or never will be. */
+void mo_worker_settled(struct mo_worker *w);
+/* Which worker has not been ready yet, or NULL. ctx: struct mo_worker. */
+const char *mo_worker_why(void *ctx);
+/* The pid of that worker; 0: it does not run. number: from 1. */
+pid_t mo_worker_pid(const struct mo_worker *w, unsigned number);
+
+#endif
