@@ -108,6 +108,7 @@ static void end_server(struct server *s)
     mo_serve_views_drain(s);
     mo_serve_relay_stop(s, GRACE_MS, on_relay_drained);
     mo_timer_stop(s->loop, &s->watch);
+    mo_timer_stop(s->loop, &s->publish);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
 
@@ -563,6 +564,7 @@ static int serve(struct mo_config_holder *h, struct mo_log *log,
     else
         mo_worker_settled(&s.worker);
     mo_serve_watch(&s);
+    mo_serve_metrics(&s);
     if (s.worker.again && mo_config_stale(h))
         mo_serve_reload(&s); /* the parent has that of the start */
     mo_loop_run(s.loop);

@@ -24,6 +24,7 @@ struct server {
     struct mo_signal *signals[3];
     struct mo_worker worker;
     struct mo_timer watch;
+    struct mo_timer publish; /* of serve_metrics.c */
     struct mo_listen_auth auth;
     struct mo_people *people; /* NULL: no provider was ever configured */
     struct mo_grants *grants; /* NULL: the store is not open */
@@ -69,6 +70,10 @@ void mo_serve_print_ready(const struct mo_config *c, struct mo_log *log,
 bool mo_serve_start_workers(struct mo_config_holder *h, struct mo_log *log,
                             const struct mo_serve_opts *o, struct mo_worker *w,
                             int *code);
+
+/* --- serve_metrics.c: /metrics of all workers ---------------------------- */
+
+void mo_serve_metrics(struct server *s);
 
 /* --- serve_views.c: /mcp/NAME -------------------------------------------- */
 

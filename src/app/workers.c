@@ -20,13 +20,19 @@
 
 #define DELAY_MS     200 /* after the first early end, then twice as long */
 #define DELAY_MAX_MS 5000
+#define PAGE_MAX     ((size_t)1024 * 1024) /* of metrics; untouched memory */
+#define READ_TRIES   100
 
 enum word { LISTENS = 'L', STOP = 'T', RELOAD = 'H' };
 
 struct mo_workers_shared {
     struct {
-        _Atomic pid_t pid;
         atomic_bool was_ready;
+        /* Odd while the page is being written, and for ever if its worker was
+         * killed then: the next one begins anew. */
+        atomic_uint version;
+        _Atomic size_t n;
+        char page[PAGE_MAX];
     } v[MO_WORKERS_MAX];
 };
 
@@ -165,7 +171,6 @@ static bool start(struct parent *p, unsigned i, struct mo_worker *out)
     w->pid = pid;
     w->control = pair[0];
     w->again = true;
-    atomic_store(&p->shared->v[i].pid, pid);
     return false;
 }
 
@@ -220,7 +225,6 @@ static void ended(struct parent *p, unsigned i, struct mo_exit x)
     p->v[i].pid = 0;
     p->v[i].listens = false;
     mo_close_fd(&p->v[i].control);
-    atomic_store(&p->shared->v[i].pid, 0);
     if (p->closing && (x.signal || x.code)) {
         mo_log(p->log, MO_ERROR, "serve", "worker %u: %s", i + 1, how);
         p->code = p->code ? p->code : MO_EXIT_FAIL;
@@ -445,7 +449,38 @@ const char *mo_worker_why(void *ctx)
     return NULL;
 }
 
-pid_t mo_worker_pid(const struct mo_worker *w, unsigned number)
+void mo_worker_publish(struct mo_worker *w, struct mo_span page)
 {
-    return atomic_load(&w->shared->v[number - 1].pid);
+    unsigned i = w->number - 1;
+    unsigned odd = atomic_load(&w->shared->v[i].version) | 1;
+
+    if (page.n > PAGE_MAX)
+        page.n = 0;
+    atomic_store(&w->shared->v[i].version, odd);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (page.n)
+        memcpy(w->shared->v[i].page, page.p, page.n);
+    atomic_store(&w->shared->v[i].n, page.n);
+    atomic_store(&w->shared->v[i].version, odd + 1);
+}
+
+/* Nothing if it is changed all the time, or was left half-written. */
+int mo_worker_page(const struct mo_worker *w, unsigned number,
+                   struct mo_buf *out)
+{
+    unsigned i = number - 1;
+
+    for (int tries = 0; tries < READ_TRIES; tries++) {
+        unsigned before = atomic_load(&w->shared->v[i].version);
+        size_t n = atomic_load(&w->shared->v[i].n);
+
+        mo_buf_reset(out);
+        if (n > PAGE_MAX || mo_buf_put(out, w->shared->v[i].page, n) < 0)
+            return MO_ENOMEM;
+        atomic_thread_fence(memory_order_seq_cst);
+        if (!(before & 1) && atomic_load(&w->shared->v[i].version) == before)
+            return 0;
+    }
+    mo_buf_reset(out);
+    return 0;
 }

@@ -30,7 +30,8 @@
  *   4. It does not survive the parent: the kernel kills it (PR_SET_PDEATHSIG),
  *      and it ends by itself when the socket to the parent is closed.
  *
- * Shared memory holds the pids of the workers and whether each was ready. */
+ * Shared memory holds whether each worker was ready, and its metrics: /metrics
+ * of any worker shows those of all (serve_metrics.c). */
 #ifndef MO_APP_WORKERS_H
 #define MO_APP_WORKERS_H
 
@@ -85,7 +86,10 @@ void mo_worker_wrote(struct mo_worker *w);
 void mo_worker_settled(struct mo_worker *w);
 /* Which worker has not been ready yet, or NULL. ctx: struct mo_worker. */
 const char *mo_worker_why(void *ctx);
-/* The pid of that worker; 0: it does not run. number: from 1. */
-pid_t mo_worker_pid(const struct mo_worker *w, unsigned number);
+/* Writes this worker's page of metrics, and reads that of any. number: from
+ * 1. */
+void mo_worker_publish(struct mo_worker *w, struct mo_span page);
+int mo_worker_page(const struct mo_worker *w, unsigned number,
+                   struct mo_buf *out);
 
 #endif

@@ -427,3 +427,95 @@ void mo_prom_observe(struct mo_prom_series *s, double v)
     s->count++;
     s->value += v;
 }
+
+/* --- pages of several processes ------------------------------------------ */
+
+/* Cuts the next metric off: from its "# HELP" line to the next one. */
+static struct mo_span cut_metric(struct mo_span *page)
+{
+    struct mo_span all = *page;
+    ptrdiff_t at = mo_span_search(mo_span_skip(all, 1), MO_SPAN("\n# HELP "));
+
+    if (at < 0)
+        *page = mo_span(NULL, 0);
+    else
+        *page = mo_span_skip(all, (size_t)at + 2);
+    return mo_span(all.p, all.n - page->n);
+}
+
+/* The "# HELP" line, which names the metric. */
+static struct mo_span head_of(struct mo_span metric)
+{
+    return mo_span_cut(&metric, '\n');
+}
+
+/* The metric of that head in the page; n == 0: there is none. */
+static struct mo_span find_part(struct mo_span page, struct mo_span head)
+{
+    while (page.n > 0) {
+        struct mo_span m = cut_metric(&page);
+
+        if (mo_span_eq(head_of(m), head))
+            return m;
+    }
+    return mo_span(NULL, 0);
+}
+
+static void put_joined(struct mo_span metric, const char *label, size_t number,
+                       struct mo_buf *b)
+{
+    while (metric.n > 0) {
+        struct mo_span line = mo_span_cut(&metric, '\n');
+        size_t name = 0;
+
+        if (line.n == 0 || line.p[0] == '#')
+            continue;
+        while (name < line.n && line.p[name] != '{' && line.p[name] != ' ')
+            name++;
+        mo_buf_put(b, line.p, name);
+        mo_buf_printf(b, "{%s=\"%zu\"", label, number);
+        line = mo_span_skip(line, name);
+        if (line.n > 0 && line.p[0] == '{') {
+            mo_buf_puts(b, ",");
+            line = mo_span_skip(line, 1);
+        } else {
+            mo_buf_puts(b, "}");
+        }
+        mo_buf_span(b, line);
+        mo_buf_puts(b, "\n");
+    }
+}
+
+/* Only the first page that has the metric writes it, for all. */
+static bool was_written(const struct mo_span *pages, size_t n,
+                        struct mo_span head)
+{
+    for (size_t i = 0; i < n; i++)
+        if (find_part(pages[i], head).n > 0)
+            return true;
+    return false;
+}
+
+int mo_prom_join(const struct mo_span *pages, size_t n, const char *label,
+                 struct mo_buf *b)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct mo_span page = pages[i];
+
+        while (page.n > 0) {
+            struct mo_span m = cut_metric(&page), rest = m;
+            struct mo_span head = head_of(m);
+
+            if (was_written(pages, i, head))
+                continue;
+            (void)mo_span_cut(&rest, '\n');
+            mo_buf_span(b, head);
+            mo_buf_puts(b, "\n");
+            mo_buf_span(b, mo_span_cut(&rest, '\n')); /* "# TYPE" */
+            mo_buf_puts(b, "\n");
+            for (size_t k = i; k < n; k++)
+                put_joined(find_part(pages[k], head), label, k + 1, b);
+        }
+    }
+    return mo_buf_err(b);
+}

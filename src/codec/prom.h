@@ -93,4 +93,10 @@ int mo_prom_hook(struct mo_prom *p, void (*fn)(void *ctx), void *ctx);
  * no series yet are left out; one without labels is always there. */
 int mo_prom_write(struct mo_prom *p, struct mo_buf *b);
 
+/* One page of several processes: metrics of the same name stand together, and
+ * each series gets a first label `label` whose value is the number of its page,
+ * from 1. An empty page is left out. MO_ENOMEM, MO_ETOOBIG. */
+int mo_prom_join(const struct mo_span *pages, size_t n, const char *label,
+                 struct mo_buf *b);
+
 #endif

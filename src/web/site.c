@@ -31,6 +31,8 @@ struct mo_site {
     struct mo_ready ready[MO_SITE_READY_MAX];
     size_t nready;
     struct mo_site_meter meter;
+    void (*show)(void *ctx, struct mo_req *rq); /* /metrics; NULL: ours */
+    void *show_ctx;
     struct mo_buf headers; /* of every answer */
     bool closing, httpd_gone, sio_gone;
     struct mo_gone gone;
@@ -501,7 +503,10 @@ static void on_metrics(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
 
-    mo_site_meter_show(&s->meter, rq);
+    if (s->show)
+        s->show(s->show_ctx, rq);
+    else
+        mo_site_meter_show(&s->meter, rq);
 }
 
 /* --- the page ------------------------------------------------------------ */
@@ -643,6 +648,13 @@ struct mo_audit *mo_site_audit_now(const struct mo_site *s)
 struct mo_prom *mo_site_prom(struct mo_site *s)
 {
     return s->meter.prom;
+}
+
+void mo_site_metrics(struct mo_site *s,
+                     void (*show)(void *ctx, struct mo_req *rq), void *ctx)
+{
+    s->show = show;
+    s->show_ctx = ctx;
 }
 
 static void maybe_gone(struct mo_site *s)

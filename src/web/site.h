@@ -98,6 +98,9 @@ struct mo_ready {
 int mo_site_ready(struct mo_site *s, const struct mo_ready *r);
 
 struct mo_prom *mo_site_prom(struct mo_site *s); /* others may add metrics */
+/* Answers /metrics instead of the site itself. */
+void mo_site_metrics(struct mo_site *s,
+                     void (*show)(void *ctx, struct mo_req *rq), void *ctx);
 
 /* Stop accepting requests, let running ones end, then call `gone`, once,
  * later. */

@@ -30,6 +30,10 @@ export const BUILDS =
         { name: 'release', bin: BIN_RELEASE },
       ];
 
+/** MO_WORKERS=N: every server of a suite runs with that many workers. */
+const workers = (args) =>
+  process.env.MO_WORKERS && !args.includes('--workers') ? ['--workers', process.env.MO_WORKERS] : [];
+
 const READY = /is ready: https?:\/\/[^:]+:(\d+)\//;
 const READY_MS = 30_000;
 const STOP_MS = 30_000;
@@ -72,6 +76,17 @@ function sanitizers() {
   };
 }
 
+async function childrenOf(pid) {
+  const tasks = await readdir(`/proc/${pid}/task`);
+  const lists = await Promise.all(
+    tasks.map((t) =>
+      // a thread may end between the two looks
+      readFile(`/proc/${pid}/task/${t}/children`, 'utf8').catch(() => ''),
+    ),
+  );
+  return lists.join(' ').split(/\s+/).filter(Boolean).map(Number);
+}
+
 export class Server {
   /** Start it and wait until it says that it is ready.
    *  env is added to a nearly empty environment; dir: where it runs (a fresh
@@ -81,7 +96,7 @@ export class Server {
   static async start(args = [], { bin = BIN, env = {}, dir, house, auth, hosts } = {}) {
     const own = dir ? undefined : await mkdtemp(join(tmpdir(), 'mo-serve-'));
     const cwd = dir ?? own;
-    const plain = [bin, 'serve', '--port', '0', ...(auth ? [] : ['--no-auth']), ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...args];
+    const plain = [bin, 'serve', '--port', '0', ...(auth ? [] : ['--no-auth']), ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...workers(args), ...args];
     const [command, ...rest] = hosts ? withHosts(cwd, hosts, plain) : plain;
     const child = spawn(command, rest, {
       cwd,
@@ -89,6 +104,7 @@ export class Server {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const server = new Server(child, own);
+    server.hasWorkers = plain.includes('--workers');
     try {
       await within(server.ready, 'the ready line', READY_MS);
       if (house) await until(() => server.isReady(), 'sessions', READY_MS);
@@ -178,9 +194,17 @@ export class Server {
 
   // --- what /proc knows ---
 
+  /** All processes that serve: this one, and its workers. */
+  async processes() {
+    return this.hasWorkers ? [this.pid, ...(await childrenOf(this.pid))] : [this.pid];
+  }
+
   async links() {
-    const fds = `/proc/${this.pid}/fd`;
-    return Promise.all((await readdir(fds)).map((n) => readlink(join(fds, n)).catch(() => '')));
+    const all = (await this.processes()).map(async (pid) => {
+      const fds = `/proc/${pid}/fd`;
+      return Promise.all((await readdir(fds)).map((n) => readlink(join(fds, n)).catch(() => '')));
+    });
+    return (await Promise.all(all)).flat();
   }
 
   /** Open descriptors, without the audit log's: its first row opens it. */
@@ -189,37 +213,40 @@ export class Server {
   }
 
   async children() {
-    const tasks = await readdir(`/proc/${this.pid}/task`);
-    const lists = await Promise.all(
-      tasks.map((t) =>
-        // a thread may end between the two looks
-        readFile(`/proc/${this.pid}/task/${t}/children`, 'utf8').catch(() => ''),
-      ),
-    );
-    return lists.join(' ').split(/\s+/).filter(Boolean).map(Number);
+    return (await Promise.all((await this.processes()).map(childrenOf))).flat();
   }
 
   /** Resident bytes. */
   async rss() {
-    const status = await readFile(`/proc/${this.pid}/status`, 'utf8');
-    return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)[1]) * 1024;
+    let sum = 0;
+    for (const pid of await this.processes()) {
+      const status = await readFile(`/proc/${pid}/status`, 'utf8');
+      sum += Number(/^VmRSS:\s+(\d+) kB/m.exec(status)[1]) * 1024;
+    }
+    return sum;
   }
 
   /** CPU seconds used so far, user and system. */
   async cpu() {
-    const text = await readFile(`/proc/${this.pid}/stat`, 'utf8');
-    const f = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    return (Number(f[11]) + Number(f[12])) / 100;
+    let sum = 0;
+    for (const pid of await this.processes()) {
+      const text = await readFile(`/proc/${pid}/stat`, 'utf8');
+      const f = text.slice(text.lastIndexOf(')') + 2).split(' ');
+      sum += (Number(f[11]) + Number(f[12])) / 100;
+    }
+    return sum;
   }
 
-  /** One gauge or counter of /metrics; undefined when there is none. */
+  /** One gauge or counter of /metrics, of all workers together; undefined when
+   *  there is none. */
   async metric(name, headers = {}) {
     const r = await fetch(`${this.url}/metrics`, {
       headers: { connection: 'close', ...headers },
     });
     const text = await r.text();
-    const line = text.split('\n').find((l) => l.startsWith(`${name} `));
-    return line && Number(line.split(' ')[1]);
+    const plain = text.replaceAll(/\{worker="\d+"\}/g, '').replaceAll(/\{worker="\d+",/g, '{');
+    const found = plain.split('\n').filter((l) => l.startsWith(`${name} `));
+    return found.length ? found.reduce((sum, l) => sum + Number(l.split(' ')[1]), 0) : undefined;
   }
 
   /** What must be the same again after a test. */

@@ -500,6 +500,35 @@ static void body_oom(void *ctx)
     mo_prom_free(p);
 }
 
+static void test_join(void **state)
+{
+    static const char want[] = "# HELP a_total A\n# TYPE a_total counter\n"
+                               "a_total{worker=\"1\",x=\"{ \"} 1\n"
+                               "a_total{worker=\"1\",x=\"z\"} 2\n"
+                               "a_total{worker=\"3\",x=\"z\"} 5\n"
+                               "# HELP b B\n# TYPE b gauge\n"
+                               "b{worker=\"1\"} 7\nb{worker=\"3\"} 8\n"
+                               "# HELP c C\n# TYPE c gauge\n"
+                               "c{worker=\"3\"} 9\n";
+    const struct mo_span pages[] = {
+        MO_SPAN("# HELP a_total A\n# TYPE a_total counter\n"
+                "a_total{x=\"{ \"} 1\na_total{x=\"z\"} 2\n"
+                "# HELP b B\n# TYPE b gauge\nb 7\n"),
+        MO_SPAN(""),
+        MO_SPAN("# HELP b B\n# TYPE b gauge\nb 8\n"
+                "# HELP c C\n# TYPE c gauge\nc 9\n"
+                "# HELP a_total A\n# TYPE a_total counter\n"
+                "a_total{x=\"z\"} 5\n"),
+    };
+    mo_autobuf struct mo_buf b = {.max = 4096};
+    mo_autobuf struct mo_buf small = {.max = 16};
+
+    (void)state;
+    assert_int_equal(mo_prom_join(pages, 3, "worker", &b), 0);
+    assert_string_equal(mo_buf_cstr(&b), want);
+    assert_int_equal(mo_prom_join(pages, 3, "worker", &small), MO_ETOOBIG);
+}
+
 static void test_oom(void **state)
 {
     (void)state;
@@ -518,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_hooks),
         cmocka_unit_test(test_no_registry),
         cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_join),
         cmocka_unit_test(test_oom),
     };
 
