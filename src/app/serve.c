@@ -108,7 +108,6 @@ static void end_server(struct server *s)
     mo_serve_views_drain(s);
     mo_serve_relay_stop(s, GRACE_MS, on_relay_drained);
     mo_timer_stop(s->loop, &s->watch);
-    mo_timer_stop(s->loop, &s->publish);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
 
@@ -456,7 +455,8 @@ static int watch_signals(struct server *s, struct mo_err *e)
     static const int which[] = {SIGHUP, SIGTERM, SIGINT};
 
     if (s->worker.number)
-        return mo_worker_open(&s->worker, s->loop, on_signal, s, e);
+        return mo_worker_open(&s->worker, s->loop, on_signal, mo_serve_publish,
+                              s, e);
     for (size_t i = 0; i < MO_COUNT(which); i++) {
         s->signals[i] = mo_signal_start(s->loop, which[i], on_signal, s, e);
         if (!s->signals[i])

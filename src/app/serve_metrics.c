@@ -7,27 +7,18 @@
 #include "app/serve_priv.h"
 #include "base/mem.h"
 
-#define PUBLISH_MS  1000
+#define LOOK_MS     1
+#define TRIES       200
 #define METRICS_MAX ((size_t)64 * 1024 * 1024)
 
 static int publish(struct server *s)
 {
     mo_autobuf struct mo_buf b = {.max = METRICS_MAX};
-    int rc = mo_prom_write(mo_site_prom(s->site), &b);
+    int rc = s->site ? mo_prom_write(mo_site_prom(s->site), &b) : MO_ECLOSED;
 
     if (rc == 0)
         mo_worker_publish(&s->worker, mo_buf_view(&b));
     return rc;
-}
-
-static void on_publish(struct mo_timer *t)
-{
-    struct server *s = mo_container_of(t, struct server, publish);
-
-    if (s->closing)
-        return;
-    (void)publish(s); /* without memory the last one stays */
-    mo_timer_start(s->loop, t, PUBLISH_MS);
 }
 
 static int join_pages(struct server *s, struct mo_buf *out)
@@ -49,22 +40,70 @@ static int join_pages(struct server *s, struct mo_buf *out)
     return rc;
 }
 
-static void show(void *ctx, struct mo_req *rq)
+struct scrape {
+    struct server *s;
+    struct mo_req *rq;
+    struct mo_timer timer;
+    unsigned versions[MO_WORKERS_MAX], tries;
+};
+
+static void scrape_free(struct mo_req *rq)
+{
+    struct scrape *x = rq->data;
+
+    mo_timer_stop(x->s->loop, &x->timer);
+    mo_free(x);
+}
+
+static void answer(struct scrape *x)
 {
     mo_autobuf struct mo_buf b = {.max = METRICS_MAX};
 
-    if (join_pages(ctx, &b) < 0)
-        mo_req_problem(rq, 503, "no_memory", "out of memory");
+    if (join_pages(x->s, &b) < 0)
+        mo_req_problem(x->rq, 503, "no_memory", "out of memory");
     else
-        mo_req_reply(rq, 200, MO_PROM_TYPE, mo_buf_view(&b));
+        mo_req_reply(x->rq, 200, MO_PROM_TYPE, mo_buf_view(&b));
+}
+
+/* A worker that does not answer in time is shown with its last page. */
+static void on_look(struct mo_timer *t)
+{
+    struct scrape *x = mo_container_of(t, struct scrape, timer);
+
+    if (x->s->closing || ++x->tries >= TRIES ||
+        mo_worker_answered(&x->s->worker, x->versions))
+        answer(x);
+    else
+        mo_timer_start(x->s->loop, t, LOOK_MS);
+}
+
+static void show(void *ctx, struct mo_req *rq)
+{
+    struct server *s = ctx;
+    struct scrape *x = mo_new(struct scrape);
+
+    if (!x) {
+        mo_req_problem(rq, 503, "no_memory", "out of memory");
+        return;
+    }
+    x->s = s;
+    x->rq = rq;
+    rq->data = x;
+    rq->gone = scrape_free;
+    mo_timer_init(&x->timer, on_look);
+    mo_worker_ask(&s->worker, x->versions);
+    mo_timer_start(s->loop, &x->timer, LOOK_MS);
+}
+
+void mo_serve_publish(void *ctx)
+{
+    (void)publish(ctx); /* without memory the last one stays */
 }
 
 void mo_serve_metrics(struct server *s)
 {
-    mo_timer_init(&s->publish, on_publish);
     if (!s->worker.number)
         return;
     mo_site_metrics(s->site, show, s);
-    (void)publish(s);
-    mo_timer_start(s->loop, &s->publish, PUBLISH_MS);
+    mo_serve_publish(s);
 }

@@ -24,7 +24,6 @@ struct server {
     struct mo_signal *signals[3];
     struct mo_worker worker;
     struct mo_timer watch;
-    struct mo_timer publish; /* of serve_metrics.c */
     struct mo_listen_auth auth;
     struct mo_people *people; /* NULL: no provider was ever configured */
     struct mo_grants *grants; /* NULL: the store is not open */
@@ -74,6 +73,7 @@ bool mo_serve_start_workers(struct mo_config_holder *h, struct mo_log *log,
 /* --- serve_metrics.c: /metrics of all workers ---------------------------- */
 
 void mo_serve_metrics(struct server *s);
+void mo_serve_publish(void *ctx); /* ctx: struct server */
 
 /* --- serve_views.c: /mcp/NAME -------------------------------------------- */
 

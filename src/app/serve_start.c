@@ -130,7 +130,7 @@ bool mo_serve_start_workers(struct mo_config_holder *h, struct mo_log *log,
         if (!is_worker && mo_listen_is_unix(listen))
             (void)unlink(listen + strlen("unix:"));
         if (!is_worker && *code == MO_EXIT_OK)
-            mo_log(log, MO_INFO, "serve", "all workers have stopped");
+            mo_log(log, MO_DEBUG, "serve", "all workers have stopped");
     }
     explicit_bzero(&s.auth, sizeof(s.auth));
     return is_worker;

@@ -23,11 +23,11 @@
 #define PAGE_MAX     ((size_t)1024 * 1024) /* of metrics; untouched memory */
 #define READ_TRIES   100
 
-enum word { LISTENS = 'L', STOP = 'T', RELOAD = 'H' };
+enum word { LISTENS = 'L', STOP = 'T', RELOAD = 'H', PUBLISH = 'P' };
 
 struct mo_workers_shared {
     struct {
-        atomic_bool was_ready;
+        atomic_bool was_ready, alive;
         /* Odd while the page is being written, and for ever if its worker was
          * killed then: the next one begins anew. */
         atomic_uint version;
@@ -171,6 +171,7 @@ static bool start(struct parent *p, unsigned i, struct mo_worker *out)
     w->pid = pid;
     w->control = pair[0];
     w->again = true;
+    atomic_store(&p->shared->v[i].alive, true);
     return false;
 }
 
@@ -225,6 +226,7 @@ static void ended(struct parent *p, unsigned i, struct mo_exit x)
     p->v[i].pid = 0;
     p->v[i].listens = false;
     mo_close_fd(&p->v[i].control);
+    atomic_store(&p->shared->v[i].alive, false);
     if (p->closing && (x.signal || x.code)) {
         mo_log(p->log, MO_ERROR, "serve", "worker %u: %s", i + 1, how);
         p->code = p->code ? p->code : MO_EXIT_FAIL;
@@ -276,8 +278,8 @@ static void read_control(struct parent *p, unsigned i)
     while (p->v[i].pid && recv(p->v[i].control, &c, 1, 0) == 1) {
         if (c == LISTENS)
             on_listens(p, i);
-        else if (c == RELOAD)
-            say_all(p, RELOAD, &p->v[i]);
+        else if (c == RELOAD || c == PUBLISH)
+            say_all(p, (enum word)c, &p->v[i]);
     }
 }
 
@@ -292,7 +294,7 @@ static void on_signal(struct parent *p, int signo)
         p->code = MO_EXIT_FAIL;
         kill_all(p);
     } else {
-        mo_log(p->log, MO_INFO, "serve", "stopping %u workers", p->o->count);
+        mo_log(p->log, MO_DEBUG, "serve", "stopping %u workers", p->o->count);
         begin_end(p, MO_EXIT_OK);
     }
 }
@@ -395,15 +397,18 @@ static void on_order(void *ctx, int fd)
         w->order(w->ctx, SIGTERM);
     else if (n == 1 && c == RELOAD)
         w->order(w->ctx, SIGHUP);
+    else if (n == 1 && c == PUBLISH)
+        w->publish(w->ctx);
 }
 
 int mo_worker_open(struct mo_worker *w, struct mo_loop *l,
-                   void (*order)(void *ctx, int signo), void *ctx,
-                   struct mo_err *e)
+                   void (*order)(void *ctx, int signo),
+                   void (*publish)(void *ctx), void *ctx, struct mo_err *e)
 {
     if (!w->number)
         return 0;
     w->order = order;
+    w->publish = publish;
     w->ctx = ctx;
     return mo_watch_open(l, w->control, on_order, w, &w->watch, e);
 }
@@ -462,6 +467,23 @@ void mo_worker_publish(struct mo_worker *w, struct mo_span page)
         memcpy(w->shared->v[i].page, page.p, page.n);
     atomic_store(&w->shared->v[i].n, page.n);
     atomic_store(&w->shared->v[i].version, odd + 1);
+}
+
+void mo_worker_ask(struct mo_worker *w, unsigned versions[MO_WORKERS_MAX])
+{
+    for (unsigned i = 0; i < w->count; i++)
+        versions[i] = atomic_load(&w->shared->v[i].version);
+    (void)say(w->control, PUBLISH);
+}
+
+bool mo_worker_answered(const struct mo_worker *w,
+                        const unsigned versions[MO_WORKERS_MAX])
+{
+    for (unsigned i = 0; i < w->count; i++)
+        if (i + 1 != w->number && atomic_load(&w->shared->v[i].alive) &&
+            atomic_load(&w->shared->v[i].version) - versions[i] < 2)
+            return false;
+    return true;
 }
 
 /* Nothing if it is changed all the time, or was left half-written. */

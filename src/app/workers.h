@@ -55,6 +55,7 @@ struct mo_worker {
     struct mo_workers_shared *shared;
     struct mo_watch *watch;
     void (*order)(void *ctx, int signo);
+    void (*publish)(void *ctx);
     void *ctx;
     char why[64];
 };
@@ -74,10 +75,11 @@ bool mo_workers_start(const struct mo_workers_opts *o, struct mo_worker *w,
 
 /* --- in a worker; they do nothing if there are no workers ----------------- */
 
-/* order(ctx, SIGTERM or SIGHUP) fires when the parent says so. */
+/* order(ctx, SIGTERM or SIGHUP) fires when the parent says so; publish(ctx)
+ * when another worker needs this one's metrics. */
 int mo_worker_open(struct mo_worker *w, struct mo_loop *l,
-                   void (*order)(void *ctx, int signo), void *ctx,
-                   struct mo_err *e);
+                   void (*order)(void *ctx, int signo),
+                   void (*publish)(void *ctx), void *ctx, struct mo_err *e);
 void mo_worker_close(struct mo_worker *w);
 void mo_worker_listens(struct mo_worker *w);
 /* It has written the configuration: the others read it again. */
@@ -86,6 +88,11 @@ void mo_worker_wrote(struct mo_worker *w);
 void mo_worker_settled(struct mo_worker *w);
 /* Which worker has not been ready yet, or NULL. ctx: struct mo_worker. */
 const char *mo_worker_why(void *ctx);
+/* Asks the others to publish their metrics. `versions` are those of the pages
+ * before; answered: every living one has written a new page. */
+void mo_worker_ask(struct mo_worker *w, unsigned versions[MO_WORKERS_MAX]);
+bool mo_worker_answered(const struct mo_worker *w,
+                        const unsigned versions[MO_WORKERS_MAX]);
 /* Writes this worker's page of metrics, and reads that of any. number: from
  * 1. */
 void mo_worker_publish(struct mo_worker *w, struct mo_span page);
