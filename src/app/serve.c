@@ -440,6 +440,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
         mo_talk_opts(&sio, &s->talk);
         so.sio = &sio;
     }
+    mo_serve_polling_opts(s, &sio.eio);
     s->site = mo_site_new(s->loop, &so, e);
     if (!s->site)
         return e->code;
@@ -496,6 +497,8 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
         rc = watch_signals(s, e);
     if (rc == 0)
         rc = mo_listen_auth_open(s->site, c, take_listener(s), e);
+    if (rc == 0)
+        mo_serve_polling_listen(s);
     return rc;
 }
 

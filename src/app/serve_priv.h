@@ -75,6 +75,11 @@ bool mo_serve_start_workers(struct mo_config_holder *h, struct mo_log *log,
 void mo_serve_metrics(struct server *s);
 void mo_serve_publish(void *ctx); /* ctx: struct server */
 
+/* --- serve_polling.c: requests for sockets of other workers --------------- */
+
+void mo_serve_polling_opts(struct server *s, struct mo_eiod_opts *o);
+void mo_serve_polling_listen(struct server *s); /* after the port */
+
 /* --- serve_views.c: /mcp/NAME -------------------------------------------- */
 
 /* Serves the views of the gateway. */

@@ -170,6 +170,14 @@ static void open_polling(struct mo_eiod *d, struct mo_req *rq)
     mo_eiod_engine_open(g);
 }
 
+/* True: another process has the session and answers. */
+static bool is_elsewhere(struct mo_eiod *d, struct mo_req *rq,
+                         struct mo_span sid)
+{
+    return d->o.mark && sid.n > 0 && sid.p[0] != d->o.mark &&
+           d->o.elsewhere(d->o.elsewhere_ctx, rq, sid);
+}
+
 static void on_polling(struct mo_eiod *d, struct mo_req *rq, struct mo_span sid)
 {
     struct engine *g = sid.p ? find(d, rq, sid) : NULL;
@@ -178,6 +186,8 @@ static void on_polling(struct mo_eiod *d, struct mo_req *rq, struct mo_span sid)
         open_polling(d, rq);
     else if (!sid.p)
         refuse(d, rq, BAD_METHOD);
+    else if (!g && is_elsewhere(d, rq, sid))
+        return;
     else if (!g)
         refuse(d, rq, UNKNOWN_SID);
     else if (g->ws)

@@ -322,6 +322,8 @@ struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
         return NULL;
     query = mo_strndup(rq->query.p, rq->query.n);
     mo_random_token(g->pub.sid, SID_BYTES);
+    if (d->o.mark)
+        g->pub.sid[0] = d->o.mark;
     if (!query ||
         mo_map_put(&d->sessions, mo_span_cstr(g->pub.sid), g, NULL) < 0) {
         mo_free(query);

@@ -212,8 +212,11 @@ export class Server {
     return (await this.links()).filter((l) => !/\/audit\.(jsonl|head)( \(deleted\))?$/.test(l)).length;
   }
 
+  /** What it has started; not its workers. */
   async children() {
-    return (await Promise.all((await this.processes()).map(childrenOf))).flat();
+    const own = await this.processes();
+    const all = (await Promise.all(own.map(childrenOf))).flat();
+    return all.filter((pid) => !own.includes(pid));
   }
 
   /** Resident bytes. */
@@ -289,7 +292,9 @@ export class Server {
     assert.ok(this.alive, `the server has died\n${this.log}`);
     const back = async () => {
       now = await this.measure();
-      return now.fds <= before.fds && now.children <= before.children;
+      // each worker has a guardian and servers of its own, from its first call
+      const children = before.children * (this.hasWorkers ? (await this.processes()).length - 1 : 1);
+      return now.fds <= before.fds && now.children <= children;
     };
     await until(back, 'descriptors and children', ms).catch(async (e) => {
       const says = JSON.stringify({ before, now });

@@ -167,7 +167,7 @@ test('the ready line once, reload reaches all, SIGTERM drains', async (t) => {
   assert.equal(server.log.match(/is ready: /g).length, 1);
   const workers = Object.values(pids(server));
   assert.equal(workers.length, 3);
-  assert.deepEqual((await server.children()).sort(), workers.sort());
+  assert.deepEqual((await server.processes()).slice(1).sort(), workers.sort());
   server.child.kill('SIGHUP');
   const reloaded = () => new Set(lines(server).filter(({ room, msg }) => room === 'config' && /loaded/.test(msg)).map((l) => l.worker)).size;
   await until(() => reloaded() === 3, 'three reloads');
@@ -290,6 +290,28 @@ test('200 sockets spread over both workers', async (t) => {
     for (const s of sockets) s.disconnect();
     await server.stopClean();
     }
+});
+
+test('polling: requests reach the worker that has the socket', async (t) => {
+  const server = await bare(t, 2, '--test-echo');
+  const { io } = await import('socket.io-client');
+  const sockets = Array.from({ length: 16 }, () => io(`http://127.0.0.1:${server.port}`, { transports: ['polling'], forceNew: true, reconnection: false }));
+  try {
+    for (const s of sockets) {
+      await within(new Promise((resolve, reject) => (s.connected ? resolve() : s.on('connect', resolve).on('connect_error', reject))), 'a socket');
+      for (let n = 0; n < 8; n++) {
+        const back = once(s, 'again');
+        s.emit('again', n);
+        assert.equal((await within(back, 'the echo'))[0], n);
+      }
+    }
+    // and a session that nobody has
+    for (const first of ['0', '1', '2', '-'])
+      assert.equal((await fetch(`${server.url}/socket.io/?EIO=4&transport=polling&sid=${first}nobody`)).status, 400);
+  } finally {
+    for (const s of sockets) s.disconnect();
+    await server.stopClean();
+  }
 });
 
 test('metrics of any worker show all of them', async (t) => {
