@@ -19,6 +19,8 @@
 #define TURN_MS      ((uint64_t)15000)
 #define MISS_S       ((uint64_t)2) /* an unknown secret is not read again */
 #define MISSES       256
+#define ENDED_S      ((uint64_t)60) /* the store has forgotten it by then */
+#define ENDED        128
 #define SECRET_BYTES 30
 #define EARLY_MS     ((uint64_t)10000) /* at most, for the store */
 
@@ -62,6 +64,14 @@ struct miss {
     uint64_t until_s;
 };
 
+/* A sign-out that the store may not have written yet: what it still shows is
+ * not believed. */
+struct ended {
+    char digest[MO_SHA256_HEX + 1]; /* "": all logins of the person */
+    char who[MO_PERSON_MAX];
+    uint64_t at_s; /* 0: none */
+};
+
 struct mo_logins {
     struct mo_people *people;
     struct mo_loop *loop;
@@ -74,6 +84,8 @@ struct mo_logins {
     bool is_checking;
     char owner[MO_TOKEN_LEN(12) + 1]; /* of leases */
     struct miss misses[MISSES];
+    struct ended ended_now[ENDED]; /* the last ones, in turn */
+    unsigned next_ended;
     void (*ended)(void *ctx, const char *who);
     void *ctx;
 };
@@ -151,9 +163,34 @@ static void close_login(struct login *g)
         l->ended(l->ctx, who);
 }
 
+static void keep_ended(struct mo_logins *l, const char *digest, const char *who)
+{
+    struct ended *x = &l->ended_now[l->next_ended++ % ENDED];
+
+    (void)snprintf(x->digest, sizeof(x->digest), "%s", digest);
+    (void)snprintf(x->who, sizeof(x->who), "%s", who);
+    x->at_s = now_s();
+}
+
+static bool has_ended(const struct mo_logins *l, const char *digest,
+                      const char *who, uint64_t began_s)
+{
+    for (size_t i = 0; i < ENDED; i++) {
+        const struct ended *x = &l->ended_now[i];
+
+        if (x->at_s + ENDED_S < now_s())
+            continue;
+        if (x->digest[0] ? strcmp(x->digest, digest) == 0
+                         : strcmp(x->who, who) == 0 && began_s <= x->at_s)
+            return true;
+    }
+    return false;
+}
+
 /* In all processes. */
 static void end_login(struct login *g)
 {
+    keep_ended(g->logins, g->digest, g->who.name);
     if (g->logins->rows)
         mo_login_rows_end(g->logins->rows, g->digest, g->who.name);
     close_login(g);
@@ -414,6 +451,7 @@ static void drop_oldest(struct mo_logins *l, const char *who)
     }
     if (n < MO_LOGINS_PERSON)
         return;
+    keep_ended(l, oldest->digest, who);
     if (l->rows)
         mo_login_rows_end(l->rows, oldest->digest, oldest->who.name);
     free_login(oldest);
@@ -530,6 +568,7 @@ static bool adopt(struct mo_logins *l, const char *digest,
     struct login *g;
 
     if (now_s() >= row->began_s + MO_LOGIN_S || by_digest(l, digest) ||
+        has_ended(l, digest, row->name, row->began_s) ||
         strlen(row->name) >= MO_PERSON_MAX ||
         strlen(row->host) >= MO_LOGIN_HOST_MAX)
         return false;
@@ -567,6 +606,7 @@ static void on_loaded(void *ctx, const char *digest,
     if (!d)
         return;
     if (row && d->is_ended) {
+        keep_ended(l, "", row->name);
         mo_login_rows_end(l->rows, digest, row->name);
         mo_login_rows_end_person(l->rows, row->name);
         end_person(l, row->name);
@@ -769,6 +809,7 @@ void mo_login_end(struct mo_logins *l, struct mo_span secret, bool everywhere,
     end_login(g);
     if (!everywhere)
         return;
+    keep_ended(l, "", who);
     if (l->rows)
         mo_login_rows_end_person(l->rows, who);
     mo_list_each_safe (it, &l->all) {

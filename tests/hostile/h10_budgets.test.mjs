@@ -188,7 +188,9 @@ test('trying a tool on the page: 429 with the time to wait', async (t) => {
 test('refusals are in the audit log, a flood of them as a few rows', async (t) => {
   const { servers: [s] } = await place(t, { budgets });
   await exhaust(await client(s, 'bob'), 50);
-  const found = rows(s).filter((r) => JSON.stringify(r).includes('callsPerMinute'));
+  const about = () => rows(s).filter((r) => JSON.stringify(r).includes('callsPerMinute'));
+  await until(() => about().length, 'its row');
+  const found = about();
   assert.equal(found.length, 1, JSON.stringify(found));
   assert.match(JSON.stringify(found[0]), /"bob"/);
 });

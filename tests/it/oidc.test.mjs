@@ -273,6 +273,14 @@ describe('afterwards', () => {
     await until(async () => (await rows(olga, 'signed out')).some((r) => r.what.who === 'corp:ann'), 'its row');
   });
 
+  test('a login that was signed out is not read from the store again', async () => {
+    for (let i = 0; i < 3; i++) { // its row is removed a moment later
+      const one = (await signIn('ann')).visitor, two = (await signIn('ann')).visitor;
+      await one.fetch(`${home()}/sign-out`, { method: 'POST' });
+      assert.equal(await me(two), 401);
+    }
+  });
+
   test('a role that is taken away counts at once', async () => {
     const { visitor } = await signIn('ann');
     await write({ user: [], viewer: ['corp/staff'] });

@@ -81,4 +81,9 @@ export async function client(server, who, path = '/mcp', { headers: extra = {}, 
   };
 }
 export const over = (answer) => answer.result?.isError === true && /limit of/.test(answer.result.content[0].text);
-export const rows = (s) => readFileSync(join(s.dir, 'state/audit.jsonl'), 'utf8').split('\n').filter(Boolean).map((l) => JSON.parse(l).what);
+// Rows are written in groups, after the answer: wait for yours.
+export function rows(s) {
+  const file = join(s.dir, 'state/audit.jsonl');
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  return text.split('\n').slice(0, -1).map((l) => JSON.parse(l).what);
+}
