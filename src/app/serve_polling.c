@@ -6,7 +6,7 @@
  *
  *   store.dir/run/worker-PARENT-NUMBER.sock
  *
- * That worker checks the request as if it had come to the port: it has the same
+ * The worker checks the request as if it had come to the port: it has the same
  * head, and X-Forwarded-For says that it does not come from a process of this
  * user. The upgrade to websocket is not passed on: a client whose upgrade comes
  * to another worker stays with polling, as the protocol provides. With TLS

@@ -2,7 +2,7 @@
  * serve_priv.h.
  *
  * Others pass on requests for MCP sessions and pending calls that are here.
- * What they have admitted is served like a request of the site. */
+ * A request that they have admitted is served like a request of the site. */
 #include "app/serve_priv.h"
 
 static void on_relayed(void *ctx, struct mo_req *rq)

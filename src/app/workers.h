@@ -46,7 +46,7 @@
 
 struct mo_workers_shared; /* workers.c */
 
-/* What a worker knows of itself; number == 0: there are no workers. */
+/* The worker that this process is; number == 0: there are no workers. */
 struct mo_worker {
     unsigned number, count; /* from 1 */
     bool again;             /* it replaces one that has ended */

@@ -113,26 +113,8 @@ static void take_policy(struct kb *d, struct mo_json policy)
         watch_now(d);
 }
 
-static int ask_policy(struct kb *d, struct mo_err *e);
-
-/* Another instance may have been faster. */
-static void on_policy_made(void *ctx, const struct mo_kube_reply *r,
-                           const struct mo_err *why)
-{
-    struct kb *d = ctx;
-    struct mo_err e;
-
-    d->greeting = NULL;
-    if (!why) {
-        take_policy(d, r->json);
-        return;
-    }
-    e = *why;
-    if (why->code == MO_EEXISTS && ask_policy(d, &e) == 0)
-        return;
-    (void)mo_wrap(&e, "NetworkPolicy " MO_POD_POLICY);
-    run_waiting(d, &e);
-}
+static void on_policy(void *ctx, const struct mo_kube_reply *r,
+                      const struct mo_err *why);
 
 static int make_policy(struct kb *d, struct mo_err *e)
 {
@@ -144,9 +126,19 @@ static int make_policy(struct kb *d, struct mo_err *e)
     if (mo_pod_policy_write(&body) < 0)
         return mo_fail(e, MO_ENOMEM, "NetworkPolicy");
     req.body = mo_buf_view(&body);
-    return mo_kube_ask(d->api, &req, on_policy_made, d, &d->greeting, e);
+    return mo_kube_ask(d->api, &req, on_policy, d, &d->greeting, e);
 }
 
+static int ask_policy(struct kb *d, struct mo_err *e)
+{
+    char path[MO_KUBE_PATH_MAX];
+    struct mo_kube_req req = {.path = path};
+
+    (void)snprintf(path, sizeof(path), POLICIES "/" MO_POD_POLICY, d->ns);
+    return mo_kube_ask(d->api, &req, on_policy, d, &d->greeting, e);
+}
+
+/* Of asking and of making. Another instance may be faster with either. */
 static void on_policy(void *ctx, const struct mo_kube_reply *r,
                       const struct mo_err *why)
 {
@@ -159,19 +151,11 @@ static void on_policy(void *ctx, const struct mo_kube_reply *r,
         return;
     }
     e = *why;
-    if (why->code == MO_ENOTFOUND && make_policy(d, &e) == 0)
+    if ((why->code == MO_ENOTFOUND && make_policy(d, &e) == 0) ||
+        (why->code == MO_EEXISTS && ask_policy(d, &e) == 0))
         return;
     (void)mo_wrap(&e, "NetworkPolicy " MO_POD_POLICY);
     run_waiting(d, &e);
-}
-
-static int ask_policy(struct kb *d, struct mo_err *e)
-{
-    char path[MO_KUBE_PATH_MAX];
-    struct mo_kube_req req = {.path = path};
-
-    (void)snprintf(path, sizeof(path), POLICIES "/" MO_POD_POLICY, d->ns);
-    return mo_kube_ask(d->api, &req, on_policy, d, &d->greeting, e);
 }
 
 static void on_later(struct mo_later *l)

@@ -248,8 +248,8 @@ static const struct row rows[] = {
     {BOX_SEC, "capabilities", OURS, true, "{\"drop\":[\"ALL\"]}", NULL},
 };
 
-/* What must not be there. A container's own user or filter would replace the
- * pod's. */
+/* Members that must not be there. A container's own user or filter would
+ * replace the pod's. */
 static const struct {
     enum place place;
     const char *key;

@@ -1,7 +1,7 @@
 /* others.h - which other processes serve the store, and where they take HTTP
  * requests of each other (web/relay.h).
  *
- * That socket is beside the one for conversations (address.c): NAME.http for
+ * Their socket is beside the one for conversations (address.c): NAME.http for
  * NAME.peer. found() is called once, later. */
 #ifndef MO_PEER_OTHERS_H
 #define MO_PEER_OTHERS_H

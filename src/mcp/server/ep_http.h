@@ -38,7 +38,7 @@ struct mo_ep_http_opts {
     void *ctx;
     size_t body;   /* 0: 4 MiB */
     bool has_cors; /* the owner sets the CORS headers */
-    /* Whose name and key the ids of sessions carry; borrowed, may be NULL. */
+    /* The server whose name and key the ids carry; borrowed, may be NULL. */
     const struct mo_ep_home *home;
     const char *view; /* in them, too; borrowed. NULL: none */
     /* The request names a session that is not here. True: it will be answered,
