@@ -3,10 +3,12 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-kube build release asan clang lint format fuzz bench docs \
-	conformance long screenshots setup clean
+	conformance long screenshots setup clean install uninstall deb dist test-package
 
 V ?=
 export V JOBS CI
+# Where `make install` puts things; scripts/install has the defaults.
+export DESTDIR prefix bindir libdir datadir mandir docdir unitdir bashdir zshdir fishdir
 
 bin := build/src/app/mcp-orchestrator
 
@@ -28,8 +30,7 @@ test: ## set up, build and run every test
 test-kube: ## the tests of boxes in pods, on a Kubernetes cluster of its own
 	@scripts/setup --for kube
 	@scripts/build asan
-	@scripts/kube up
-	@scripts/test --kube $(TESTS); rc=$$?; scripts/kube down; exit $$rc
+	@scripts/kube run scripts/test --kube $(TESTS)
 
 build: release ## the same as release
 
@@ -45,10 +46,32 @@ clang: ## the asan build by the other compiler, in build-clang/
 	@scripts/setup --for lint
 	@scripts/build clang
 
+install: ## install the release build (DESTDIR, prefix; after make release)
+	@scripts/install
+
+uninstall: ## remove what make install has installed there
+	@scripts/install --uninstall
+
+deb: ## the Debian package for this machine, into dist/
+	@scripts/setup --for deb
+	@scripts/deb --check
+
+dist: ## all that a release consists of, for arm64 and amd64, into dist/
+	@scripts/setup --for dist
+	@scripts/deb --check
+	@scripts/dist
+
+test-package: ## the tests of the Debian package, the tarball and the image
+	@scripts/setup --for package
+	@scripts/build release
+	@scripts/deb --check
+	@scripts/dist $(shell dpkg --print-architecture) sums
+	@scripts/test --package $(TESTS)
+
 lint: ## format, layers, banned calls, clang-tidy, docs, hardening
 	@scripts/setup --for lint
 	@scripts/build release
-	@scripts/lint
+	@scripts/lint $(LINT)
 
 format: ## let clang-format rewrite every C file
 	@scripts/setup --for lint
@@ -63,12 +86,16 @@ conformance: ## the official MCP suite, both wires, server and client
 	@scripts/build asan
 	@scripts/conformance
 
-long: ## 100,000 calls of a crowd, 20 published servers in boxes, release build
+long: ## crowds (100,000 calls; ten minutes of failures), all suites with two workers, all of clang-tidy, 20 published servers
 	@scripts/setup --for test
 	@scripts/build asan
 	@scripts/build bench
 	@MO_LONG=1 scripts/test it/crowd
 	@MO_LONG=1 scripts/test it/connections_crowd
+	@MO_LONG=1 scripts/test it/replicas_crowd
+	@MO_LONG=1 scripts/test workers/
+	@scripts/setup --for lint
+	@scripts/lint tidy
 	@for part in 1 2 3 4 5 6 7; do \
 	    MO_PUBLISHED=$$part scripts/test it/mcp_published || exit 1; done
 
@@ -88,4 +115,4 @@ setup: ## install everything the targets above may need
 	@scripts/setup --for all
 
 clean: ## remove what was built; keeps the installed npm packages
-	rm -rf build build-* ui/dist ui/dist.sum *.log
+	rm -rf build build-* dist ui/dist ui/dist.sum *.log

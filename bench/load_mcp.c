@@ -52,7 +52,7 @@ struct client {
     int fd;
     enum stage stage;
     uint64_t since;
-    char session[128];             /* a header line, or empty: it gave none */
+    char session[1024];            /* a header line, or empty: it gave none */
     char call[2 * TALLY_TEXT_MAX]; /* the repeated request */
     size_t ncall;
     char *number; /* in it; NULL: it has none */
@@ -149,6 +149,8 @@ static void on_answer(struct client *c, struct mo_span head, struct mo_span all)
                   all.p);
     switch (c->stage) {
     case HELLO:
+        if (id.n > sizeof(c->session) - 32)
+            meter_die("a session id is too long");
         if (id.n)
             (void)snprintf(c->session, sizeof(c->session),
                            "Mcp-Session-Id: %.*s\r\n", (int)id.n, id.p);

@@ -4,7 +4,7 @@
  * text, has its form, and no tracestate is there without its parent. */
 #include <stdlib.h>
 
-#include "mcp/trace.h"
+#include "trace/context.h"
 
 #define HEADERS 16
 
@@ -14,6 +14,20 @@ static void must(bool ok)
 {
     if (!ok)
         abort();
+}
+
+/* Read and written again it is the same, up to the version and flags. */
+static void check_ids(struct mo_span parent)
+{
+    char again[MO_TRACE_PARENT_LEN + 1];
+    struct mo_trace_ids ids;
+
+    must(mo_trace_parse(parent, &ids) == (parent.n > 0));
+    if (!parent.n)
+        return;
+    mo_trace_format(&ids, again);
+    must(memcmp(again + 2, parent.p + 2, MO_TRACE_PARENT_LEN - 4) == 0);
+    must(mo_trace_is(MO_TRACE_PARENT, mo_span(again, MO_TRACE_PARENT_LEN)));
 }
 
 static void check(const struct mo_trace *t)
@@ -26,6 +40,7 @@ static void check(const struct mo_trace *t)
             must((v.p[i] >= 0x20 && v.p[i] < 0x7f) || v.p[i] == '\t');
     }
     must(t->v[MO_TRACE_PARENT].n || !t->v[MO_TRACE_STATE].n);
+    check_ids(t->v[MO_TRACE_PARENT]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

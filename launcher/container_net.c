@@ -160,7 +160,7 @@ int mo_container_net(const char *ports, const char *dir, const char *files)
     if (strcmp(dir, MO_CONTAINER_STREAM) != 0)
         return hand_out(ports, dir);
     if (make_network(&x, ports, &e) == 0)
-        return mo_container_stream(&x, files);
+        return mo_container_stream(&x, files, false);
     fprintf(stderr, "%s\n", e.msg);
     return 1;
 }

@@ -22,6 +22,7 @@
 #define QUERY_MAX 1024
 #define ACCEPTS   16 /* of a socket at a time */
 #define DATAGRAMS 16
+#define LOOPBACK  127 /* first byte of an IPv4 address */
 
 union address {
     struct sockaddr any;
@@ -58,7 +59,7 @@ struct carrier {
     struct mo_buf out; /* to the orchestrator */
     uint32_t last_id, last_query;
     unsigned n;
-    bool greeted, v6, done;
+    bool greeted, v6, loopback, done;
     const char *dir;  /* for files; or NULL */
     int file;         /* that is being written, or -1 */
     uint32_t file_id; /* its id; 0: none */
@@ -197,7 +198,7 @@ static bool accept_one(struct carrier *x, int listener)
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return errno == EINTR || errno == ECONNABORTED;
-    if (!read_address(fd, &ip, &port))
+    if (!read_address(fd, &ip, &port) || (x->loopback && ip.b[12] != LOOPBACK))
         return true;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     *c = (struct channel){.id = id, .credit = MO_NET_WINDOW};
@@ -546,7 +547,8 @@ static bool set_up_dns(int fd, bool *v6)
                       sizeof(on)) == 0;
 }
 
-int mo_container_stream(const struct mo_net *net, const char *dir)
+int mo_container_stream(const struct mo_net *net, const char *dir,
+                        bool loopback)
 {
     struct carrier *x = mo_new(struct carrier);
 
@@ -554,6 +556,7 @@ int mo_container_stream(const struct mo_net *net, const char *dir)
         return 1;
     x->net = net;
     x->dir = dir;
+    x->loopback = loopback;
     x->file = -1;
     mo_net_frames_init(&x->frames, false);
     mo_buf_init(&x->out, OUT_MAX);

@@ -1,10 +1,9 @@
-/* container_stream.h - carries the connections of a docker box over stdin and
- * stdout.
+/* container_stream.h - carries the connections of a box over stdin and stdout.
  *
- * Part of the network container's program (container_net.h), for an engine that
- * is not on the orchestrator's machine: accepts connections at the sockets of
- * the network and passes them on as frames (codec/net_frame.h). Decides
- * nothing.
+ * Part of the network container's program, for an engine that is not on the
+ * orchestrator's machine (container_net.h) and for pods (pod_net.h): accepts
+ * connections at the sockets of the network and passes them on as frames
+ * (codec/net_frame.h). Decides nothing.
  *
  * A HELLO resets all connections: it comes from an orchestrator that does not
  * know them. While nobody reads our stdout, the engine drops what we write, so
@@ -20,7 +19,9 @@
 
 /* Returns when stdin or stdout has ended: the exit status. Uses standard input
  * and output without blocking. dir: a directory for the files of FILE frames,
- * which the box sees; NULL: they are not taken. */
-int mo_container_stream(const struct mo_net *net, const char *dir);
+ * which the box sees; NULL: they are not taken. loopback: connections to other
+ * addresses than those of 127.0.0.0/8 come from outside and are reset. */
+int mo_container_stream(const struct mo_net *net, const char *dir,
+                        bool loopback);
 
 #endif

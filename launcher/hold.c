@@ -83,8 +83,9 @@ static int wait_for(pid_t program)
     }
 }
 
-/* The system calls of every other box, on top of what the runtime filters: no
- * socket but AF_UNIX, whatever the network of the cluster does. */
+/* The system calls of every other box, on top of what the runtime filters:
+ * without a network no socket but AF_UNIX, whatever that of the cluster does.
+ */
 static int filter_calls(unsigned flags)
 {
     struct sock_filter calls[MO_SECCOMP_BPF_MAX];
@@ -147,6 +148,8 @@ int mo_hold(int argc, char **argv)
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "openat2") == 0)
             flags |= MO_SECCOMP_OPENAT2;
+        else if (strcmp(argv[i], "network") == 0)
+            flags |= MO_SECCOMP_NETWORK;
         else if (set_limit(mo_span_cstr(argv[i])) < 0)
             return fail(argv[i], 2);
     }

@@ -12,9 +12,9 @@
 /* Until a line end comes on stdin, each other byte is answered with the same on
  * stdout and stderr, so that the other end knows that it is heard.
  * argv: limits such as "nofile=256", "openat2" if the command is our toolbox,
- * which needs that call, then "--", then a command. Returns its
- * exit status, 128 and the signal that killed it, or: 0 stdin has ended, 2
- * usage, 126 and 127 as a shell. */
+ * which needs that call, "network" if it may use TCP and UDP, then "--", then a
+ * command. Returns its exit status, 128 and the signal that killed it, or: 0
+ * stdin has ended, 2 usage, 126 and 127 as a shell. */
 int mo_hold(int argc, char **argv);
 
 #endif

@@ -5,6 +5,8 @@
  *   mo-box --sweep DIR remove what killed keepers left behind
  *   mo-box --owner UID:GID ...  either of them, for another user (owner.h)
  *   mo-box --hold ...  in a pod: the init of its program (hold.h)
+ *   mo-box --relay PORTS [FILES]  in a pod: its network (pod_net.h)
+ *   mo-box --pause     in a pod: keeps a container running
  *   mo-box --network PORTS DIR [FILES]  in a container: the network of a docker
  *                      box (container_net.h); DIR "-": over stdin and stdout
  *
@@ -36,6 +38,7 @@
 #include "launcher/hold.h"
 #include "launcher/keeper.h"
 #include "launcher/kernel.h"
+#include "launcher/pod_net.h"
 #include "launcher/sweep.h"
 
 #define REQUEST_FD 3 /* descriptor of the request in the keeper */
@@ -95,6 +98,10 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "--hold") == 0)
         return mo_hold(argc - 2, argv + 2);
+    if ((argc == 3 || argc == 4) && strcmp(argv[1], "--relay") == 0)
+        return mo_pod_net(argv[2], argv[3]);
+    if (argc == 2 && strcmp(argv[1], "--pause") == 0)
+        return mo_pod_pause();
     if ((argc == 4 || argc == 5) && strcmp(argv[1], "--network") == 0)
         return mo_container_net(argv[2], argv[3], argv[4]);
     if (argc >= 3 && strcmp(argv[1], "--owner") == 0) {

@@ -107,13 +107,28 @@ static int set_routes(bool *v6, struct mo_err *e)
 
 /* --- sockets ------------------------------------------------------------- */
 
-/* On all addresses. -1: errno. */
-static int open_port(bool v6, int type, unsigned port)
+struct kind {
+    bool v6;
+    bool plain; /* mo_net_listen() */
+};
+
+/* A relay that was started anew finds its ports in TIME_WAIT. */
+static int reuse_port(int fd)
 {
+    int on = 1;
+
+    return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+}
+
+/* On all addresses. -1: errno. */
+static int open_port(struct kind k, int type, unsigned port)
+{
+    bool v6 = k.v6;
     struct sockaddr_in6 a6 = {.sin6_family = AF_INET6,
                               .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in a4 = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)port)};
+    bool local = k.plain && port == DNS_PORT;
     mo_autofd int fd =
         socket(v6 ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int off = 0;
@@ -122,6 +137,9 @@ static int open_port(bool v6, int type, unsigned port)
         return -1;
     if (v6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0)
         return -1;
+    if (k.plain && type == SOCK_STREAM && reuse_port(fd) < 0)
+        return -1;
+    a4.sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY);
     if (v6 ? bind(fd, (const struct sockaddr *)&a6, sizeof(a6)) < 0
            : bind(fd, (const struct sockaddr *)&a4, sizeof(a4)) < 0)
         return -1;
@@ -130,39 +148,51 @@ static int open_port(bool v6, int type, unsigned port)
     return mo_take_fd(&fd);
 }
 
-static int add_port(struct mo_net *x, bool v6, int type, unsigned port,
+static int add_port(struct mo_net *x, struct kind k, int type, unsigned port,
                     struct mo_err *e)
 {
     if (x->n == MO_COUNT(x->fds))
         return mo_fail(e, MO_EPROTO, "network of the box: more than %d ports",
                        MO_BOXREQ_PORTS);
-    x->fds[x->n] = open_port(v6, type, port);
+    x->fds[x->n] = open_port(k, type, port);
     if (x->fds[x->n] < 0)
         return mo_fail_sys(e, "network of the box: port %u", port);
     x->n++;
     return 0;
 }
 
-int mo_net_make(struct mo_net *x, const char *ports, struct mo_err *e)
+static int open_sockets(struct mo_net *x, struct kind k, const char *ports,
+                        struct mo_err *e)
 {
     struct mo_span rest = mo_span_cstr(ports);
-    bool v6 = false;
-    int rc = set_routes(&v6, e);
+    int rc = add_port(x, k, SOCK_DGRAM, DNS_PORT, e);
 
-    x->n = 0;
     if (rc == 0)
-        rc = add_port(x, v6, SOCK_DGRAM, DNS_PORT, e);
-    if (rc == 0)
-        rc = add_port(x, v6, SOCK_STREAM, DNS_PORT, e);
+        rc = add_port(x, k, SOCK_STREAM, DNS_PORT, e);
     while (rc == 0 && rest.p) {
         struct mo_span word = mo_span_cut(&rest, ',');
         uint64_t port;
 
         if (mo_span_u64(word, &port) < 0 || port == 0 || port > 65535)
             return mo_fail(e, MO_EPROTO, "network of the box: not a port");
-        rc = add_port(x, v6, SOCK_STREAM, (unsigned)port, e);
+        rc = add_port(x, k, SOCK_STREAM, (unsigned)port, e);
     }
     return rc;
+}
+
+int mo_net_make(struct mo_net *x, const char *ports, struct mo_err *e)
+{
+    struct kind k = {.v6 = false};
+    int rc = set_routes(&k.v6, e);
+
+    x->n = 0;
+    return rc ? rc : open_sockets(x, k, ports, e);
+}
+
+int mo_net_listen(struct mo_net *x, const char *ports, struct mo_err *e)
+{
+    x->n = 0;
+    return open_sockets(x, (struct kind){.plain = true}, ports, e);
 }
 
 int mo_net_open(struct mo_net *x, const char *ports, struct mo_err *e)

@@ -25,8 +25,12 @@ struct mo_net {
 /* In the namespace of this process, with CAP_NET_ADMIN there. ports: "80,443".
  */
 int mo_net_make(struct mo_net *x, const char *ports, struct mo_err *e);
-/* The same in a new namespace; "" makes nothing. Needs the rights to create a
- * namespace. */
+/* Without routes, and so without rights to make them: IPv4 only, the name
+ * server at 127.0.0.1, the ports at every address. All of 127.0.0.0/8 is local
+ * in any namespace. */
+int mo_net_listen(struct mo_net *x, const char *ports, struct mo_err *e);
+/* The same as mo_net_make() in a new namespace; "" makes nothing. Needs the
+ * rights to create a namespace. */
 int mo_net_open(struct mo_net *x, const char *ports, struct mo_err *e);
 
 #endif

@@ -1,9 +1,11 @@
 #include "app/listen_auth.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 
+#include "app/service_manager.h"
 #include "base/file.h"
 #include "base/rand.h"
 #include "codec/http/url.h"
@@ -267,12 +269,30 @@ static int address_of(const struct mo_config_server *c, struct mo_buf *addr,
                             : 0;
 }
 
+/* *fds 0: no socket was passed. */
+static int take_passed(const struct mo_config_server *c,
+                       int fds[MO_CONFIG_WORKERS_MAX], struct mo_err *e)
+{
+    int rc = mo_service_manager_socket(c, &fds[0], e);
+
+    for (int64_t i = 1; rc == 0 && fds[0] && i < c->workers; i++) {
+        fds[i] = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
+        if (fds[i] < 0)
+            rc = mo_fail_sys(e, "the socket of the service manager");
+    }
+    return rc;
+}
+
 int mo_listen_auth_bind(const struct mo_config_server *c,
                         int fds[MO_CONFIG_WORKERS_MAX], struct mo_err *e)
 {
     mo_autobuf struct mo_buf addr = {.max = ADDR_MAX};
     struct mo_listen_opts o = {0};
-    int rc = address_of(c, &addr, e);
+    int rc = take_passed(c, fds, e);
+
+    if (rc < 0 || fds[0])
+        return rc;
+    rc = address_of(c, &addr, e);
 
     o.addr = mo_buf_cstr(&addr);
     if (rc == 0)

@@ -38,7 +38,8 @@ int mo_listen_auth_token(struct mo_listen_auth *d, const struct mo_config *c,
 bool mo_listen_auth_is_open(const struct mo_listen_auth *d);
 
 /* Binds c->workers sockets to the address, for a process that gives up its
- * rights before it listens. The errors of both say what to do. */
+ * rights before it listens. A socket of the service manager is used instead;
+ * then all workers share it. The errors of both say what to do. */
 int mo_listen_auth_bind(const struct mo_config_server *c,
                         int fds[MO_CONFIG_WORKERS_MAX], struct mo_err *e);
 /* Starts listening. bound: from mo_listen_auth_bind(), taken; 0: none. */

@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "agent/chat/chat.h"
+#include "agent/chat/entry.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "config/state_record.h"
 #include "policy/connections.h"
 #include "secrets/resolve.h"
 #include "session/control.h"
@@ -185,6 +187,7 @@ static int open_store(struct mo_runtime *h, struct mo_err *e)
         .history_ttl_ms = (uint64_t)h->cfg->sessions.history_ttl_seconds * 1000,
         .audit_ttl_ms = (uint64_t)h->cfg->audit.keep_days * 24 * 3600 * 1000,
         .replicas = (unsigned)h->cfg->store.replicas,
+        .text_of = mo_entry_search_text,
     };
     mo_autowipe struct mo_buf url = {.max = URL_MAX};
 
@@ -213,7 +216,9 @@ static int make_dirs(struct mo_runtime *h, struct mo_err *e)
 
     if (n < 0 || (size_t)n >= sizeof(h->run))
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
-    return mo_file_mkdir(state, e);
+    if (mo_file_mkdir(state, e) < 0)
+        return e->code;
+    return mo_state_record_write(state, e);
 }
 
 static void on_connection(void *ctx, const char *session,
@@ -286,6 +291,15 @@ void mo_runtime_approvals(struct mo_runtime *h, struct mo_approvals *approvals)
     h->approvals = approvals;
 }
 
+static void open_name(struct mo_runtime *h)
+{
+    struct mo_err e;
+
+    if (mo_instance_open(h->loop, h->store, h->run, &h->instance, &e) < 0)
+        mo_log_err(mo_loop_log(h->loop), MO_WARN, "serve", &e,
+                   "other servers cannot pass requests on to this one");
+}
+
 static void open_parts(struct mo_runtime *h)
 {
     struct mo_box_drivers_opts o = {.cfg = h->cfg,
@@ -301,7 +315,9 @@ static void open_parts(struct mo_runtime *h)
         rc = check_driver(h, &e);
     if (rc == 0)
         rc = open_store(h, &e);
-    if (rc == 0 && h->want == MO_RUNTIME_STORE) {
+    if (rc == 0 && h->want == MO_RUNTIME_INSTANCE)
+        open_name(h);
+    if (rc == 0 && h->want <= MO_RUNTIME_INSTANCE) {
         h->done(h->ctx, h, NULL);
         return;
     }
@@ -354,7 +370,7 @@ struct mo_sessions *mo_runtime_sessions(const struct mo_runtime *h)
 
 const char *mo_runtime_instance(const struct mo_runtime *h)
 {
-    return mo_instance_name(h->instance);
+    return h->instance ? mo_instance_name(h->instance) : NULL;
 }
 
 const char *mo_runtime_dir(const struct mo_runtime *h)

@@ -21,7 +21,8 @@
 #include "store/store.h"
 
 enum mo_runtime_want {
-    MO_RUNTIME_STORE,   /* only the store */
+    MO_RUNTIME_STORE,    /* only the store */
+    MO_RUNTIME_INSTANCE, /* also a name; the store alone if that fails */
     MO_RUNTIME_COMMAND, /* also drivers and sessions, but no janitor and no warm
                            boxes: for one command */
     MO_RUNTIME_SESSIONS, /* everything */
@@ -46,8 +47,8 @@ void mo_runtime_approvals(struct mo_runtime *h, struct mo_approvals *approvals);
 
 struct mo_store *mo_runtime_store(const struct mo_runtime *h);
 struct mo_sessions *mo_runtime_sessions(const struct mo_runtime *h);
-const char *mo_runtime_instance(const struct mo_runtime *h);
-const char *mo_runtime_dir(const struct mo_runtime *h); /* store.dir/run */
+const char *mo_runtime_instance(const struct mo_runtime *h); /* NULL: none */
+const char *mo_runtime_dir(const struct mo_runtime *h);      /* store.dir/run */
 
 /* Ends a session, also if another process on this machine holds it. */
 int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,

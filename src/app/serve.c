@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include "app/serve_priv.h"
+#include "app/service_manager.h"
 #include "base/exit.h"
 #include "codec/http/url.h"
 #include "web/echo.h"
 
-#define GRACE_MS 10000 /* time for running answers at the end */
+#define GRACE_MS MO_SERVE_GRACE_MS
 
 /* --- end ------------------------------------------------------------------ */
 
@@ -25,9 +26,9 @@ static void end_mcp(struct server *s)
 
 /* Closes in reverse order: site, changes of servers, conversations, gateway,
  * sessions and boxes, audit log. */
-static void end_clients(struct server *s)
+void mo_serve_end_clients(struct server *s)
 {
-    if (s->site || s->relaying)
+    if (s->site || s->relaying || !mo_serve_pass_on_stopped(s))
         return;
     mo_gateway_metrics_stop(s->metrics);
     end_mcp(s);
@@ -39,7 +40,7 @@ static void on_site_gone(void *ctx)
     struct server *s = ctx;
 
     s->site = NULL;
-    end_clients(s);
+    mo_serve_end_clients(s);
 }
 
 static void on_relay_drained(void *ctx)
@@ -47,7 +48,7 @@ static void on_relay_drained(void *ctx)
     struct server *s = ctx;
 
     s->relaying = false;
-    end_clients(s);
+    mo_serve_end_clients(s);
 }
 
 static void on_part_gone(void *ctx)
@@ -67,11 +68,19 @@ static void close_runtime(struct server *s)
     mo_runtime_close(mo_take_ptr(&s->runtime), on_part_gone, s);
 }
 
+/* Nobody speaks to other machines any more. */
+static void end_loop(struct server *s)
+{
+    mo_cluster_free(mo_take_ptr(&s->cluster));
+    mo_loop_stop(s->loop);
+}
+
 /* Closes the next part; called when one is gone. */
 static void end_next(struct server *s)
 {
     /* The site is closing, or will be closed first; or a part is closing. */
-    if (s->site || s->relaying || s->ending_part)
+    if (s->site || s->relaying || !mo_serve_pass_on_stopped(s) ||
+        s->ending_part)
         return;
     s->ending_part = true;
     if (mo_serve_relay_close(s, on_part_gone))
@@ -95,8 +104,10 @@ static void end_next(struct server *s)
         s->ending_part = false; /* on_runtime() goes on */
     else if (s->approvals)
         mo_approvals_close(mo_take_ptr(&s->approvals), on_part_gone, s);
+    else if (s->tracer)
+        mo_tracer_close(mo_take_ptr(&s->tracer), on_part_gone, s);
     else
-        mo_loop_stop(s->loop);
+        end_loop(s);
 }
 
 /* Waits for running answers, then closes everything and ends the loop. */
@@ -107,6 +118,7 @@ static void end_server(struct server *s)
         mo_ep_http_drain(s->mcp);
     mo_serve_views_drain(s);
     mo_serve_relay_stop(s, GRACE_MS, on_relay_drained);
+    mo_serve_pass_on_stop(s, GRACE_MS);
     mo_timer_stop(s->loop, &s->watch);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
@@ -189,10 +201,13 @@ static void start_agent_api(struct server *s)
     s->api.store = mo_runtime_store(s->runtime);
     s->api.sessions = mo_runtime_sessions(s->runtime);
     s->api.agent = mo_agent_setup_agent(s->agent);
+    mo_serve_pass_on_api(s);
     s->api.models = mo_agent_setup_models(s->agent);
     s->api.try_tool = mo_agent_setup_try_tool(s->agent);
     s->api.policy = mo_approvals_policy(s->approvals);
     mo_peers_people(mo_agent_setup_peers(s->agent), &s->people);
+    if (s->cluster)
+        mo_peers_cluster(mo_agent_setup_peers(s->agent), s->cluster);
     mo_talk_begin(&s->talk, mo_agent_setup_peers(s->agent), NULL);
     mo_serve_relay_open(s);
 }
@@ -245,6 +260,10 @@ static int open_approvals(struct server *s, struct mo_err *e)
     if (rc < 0)
         return rc;
     s->api.approvals = s->approvals;
+    if (s->worker.common)
+        mo_remembered_rules_share(
+            mo_policy_remembered(mo_approvals_policy(s->approvals)),
+            &s->worker.common->rules);
     if (mo_approvals_socket_open(s->loop, s->first->store.dir, &s->api,
                                  &s->approvals_socket, &why) < 0)
         mo_log_err(s->log, MO_WARN, "serve", &why,
@@ -271,6 +290,9 @@ static int make_mcp(struct server *s, struct mo_err *e)
                                    &s->gateway, e);
     if (rc < 0)
         return rc;
+    if (s->worker.common)
+        mo_budget_share(mo_gateway_setup_budget(s->gateway),
+                        &s->worker.common->budget, s->worker.number);
     s->mcp = mo_ep_http_new(mo_gateway_setup_endpoint(s->gateway), &o, e);
     if (!s->mcp)
         return e->code;
@@ -305,6 +327,7 @@ static void open_grants(struct server *s)
         .store = mo_runtime_store(s->runtime),
         .ended = on_grant_ended,
         .ctx = s,
+        .changes = s->worker.common ? &s->worker.common->grants : NULL,
     };
     struct mo_gate gate;
     struct mo_err e;
@@ -338,17 +361,22 @@ static void take_runtime(struct server *s, struct mo_runtime *h)
 
 static void on_store(void *ctx, struct mo_runtime *h, const struct mo_err *why)
 {
+    struct server *s = ctx;
+
     (void)why; /* on_runtime() has told it */
-    take_runtime(ctx, h);
+    take_runtime(s, h);
+    if (h && !s->closing)
+        mo_serve_relay_open(s);
 }
 
-/* There are no boxes: personal tokens, budgets and logins have the store. The
- * audit log writes to its file only: nobody could read the rows in the store,
- * and they would add a fifth to the cost of a call. */
+/* There are no boxes: personal tokens, budgets and logins have the store, and
+ * MCP clients may use any server of it. The audit log writes to its file only:
+ * nobody could read the rows in the store, and they would add a fifth to the
+ * cost of a call. */
 static void open_store_alone(struct server *s)
 {
-    s->opening = mo_runtime_open(s->loop, s->first, MO_RUNTIME_STORE, on_store,
-                                 s, NULL) == 0;
+    s->opening = mo_runtime_open(s->loop, s->first, MO_RUNTIME_INSTANCE,
+                                 on_store, s, NULL) == 0;
 }
 
 static void on_runtime(void *ctx, struct mo_runtime *h,
@@ -366,10 +394,12 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
     if (s->closing)
         return;
     if (mo_agent_setup_open(s->loop, s->first, h, s->approvals, s->gateway,
-                            &s->agent, &e) < 0)
+                            &s->agent, &e) < 0) {
         no_agent(s, &e);
-    else
+        mo_serve_relay_open(s);
+    } else {
         start_agent_api(s);
+    }
     if (s->agent) {
         mo_log(s->log, MO_INFO, "serve", "ready for conversations");
         mo_worker_settled(&s->worker);
@@ -394,23 +424,67 @@ static void open_runtime(struct server *s)
 
 /* --- signals ------------------------------------------------------------- */
 
+static void stop_serving(struct server *s)
+{
+    mo_timer_stop(s->loop, &s->drain);
+    mo_log(s->log, MO_INFO, "serve",
+           "stopping: waiting for running answers (at most %d s)",
+           GRACE_MS / 1000);
+    end_server(s);
+}
+
+static void on_drained(struct mo_timer *t)
+{
+    stop_serving(mo_container_of(t, struct server, drain));
+}
+
+/* A balancer learns from /readyz that we end, before anything is cut. */
+static void begin_drain(struct server *s)
+{
+    int64_t seconds = s->first->server.drain_s;
+
+    mo_log(s->log, MO_INFO, "serve",
+           "draining: not ready, and stopping in %lld s (a second signal: now)",
+           (long long)seconds);
+    mo_site_drain(s->site);
+    mo_timer_init(&s->drain, on_drained);
+    mo_timer_start(s->loop, &s->drain, (uint64_t)seconds * 1000);
+}
+
+/* Of workers the parent tells it. */
+static void tell_stopping(const struct server *s)
+{
+    if (!s->worker.number)
+        mo_service_manager_stopping(mo_serve_stop_seconds(s->first));
+}
+
+static void on_hangup(struct server *s)
+{
+    if (!s->worker.number)
+        mo_service_manager_reloading();
+    mo_serve_reload(s);
+    if (!s->worker.number)
+        mo_service_manager_ready();
+}
+
 static void on_signal(void *ctx, int signo)
 {
     struct server *s = ctx;
 
     if (signo == SIGHUP) {
         if (!s->closing)
-            mo_serve_reload(s);
+            on_hangup(s);
         return;
     }
     if (s->closing) {
         mo_log(s->log, MO_WARN, "serve", "second signal: stopping at once");
         _Exit(MO_EXIT_FAIL);
     }
-    mo_log(s->log, MO_INFO, "serve",
-           "stopping: waiting for running answers (at most %d s)",
-           GRACE_MS / 1000);
-    end_server(s);
+    tell_stopping(s);
+    if (!mo_timer_on(&s->drain) && s->first->server.drain_s)
+        begin_drain(s);
+    else
+        stop_serving(s);
 }
 
 /* --- start ---------------------------------------------------------------- */
@@ -428,7 +502,13 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
         .limits = mo_serve_limits(&s->first->server.limits),
         .gate = mo_serve_gate(s),
         .tls = s->tls,
+        .strikes = s->worker.common ? &s->worker.common->strikes : NULL,
     };
+
+    if (s->worker.common)
+        so.crowd = (struct mo_crowd_place){.all = &s->worker.common->crowd,
+                                           .me = s->worker.number - 1,
+                                           .count = s->worker.count};
 
     if (o->test_echo) {
         mo_echo_opts(&sio, &s->echo_listener);
@@ -440,7 +520,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
         mo_talk_opts(&sio, &s->talk);
         so.sio = &sio;
     }
-    mo_serve_polling_opts(s, &sio.eio);
+    mo_serve_pass_on_opts(s, &sio.eio);
     s->site = mo_site_new(s->loop, &so, e);
     if (!s->site)
         return e->code;
@@ -466,26 +546,31 @@ static int watch_signals(struct server *s, struct mo_err *e)
     return 0;
 }
 
-/* The socket that was bound already; 0: none. */
-static int take_listener(struct server *s)
+/* Takes the socket that was bound already, or passed by the service manager;
+ * *fd 0: none. */
+static int take_listener(struct server *s, int *fd, struct mo_err *e)
 {
+    const struct mo_config_server *c = &s->first->server;
     int fds[MO_CONFIG_WORKERS_MAX] = {s->worker.listener};
+    int rc = 0;
 
-    if (!s->worker.number)
-        (void)mo_own_user_listeners(s->user, &s->first->server, fds);
+    if (!s->worker.number && !mo_own_user_listeners(s->user, c, fds))
+        rc = mo_service_manager_socket(c, &fds[0], e);
     s->worker.listener = 0;
-    return fds[0];
+    *fd = fds[0];
+    return rc;
 }
 
 static int start_server(struct server *s, const struct mo_serve_opts *o,
                         struct mo_err *e)
 {
     const struct mo_config_server *c = &s->first->server;
-    int rc;
+    int rc, fd = 0;
 
     s->loop = mo_loop_new(s->log, e);
     if (!s->loop)
         return e->code;
+    s->tracer = mo_telemetry_open(s->loop, s->first);
     rc = mo_listen_auth_token(&s->auth, s->first, c->listen, s->log, e);
     if (rc == 0)
         rc = mo_serve_make_tls(s, e);
@@ -493,12 +578,19 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
         rc = mo_serve_make_people(s, e);
     if (rc == 0)
         rc = make_site(s, o, e);
+    if (rc == 0 && s->tracer)
+        rc = mo_telemetry_metrics(&s->telemetry, s->loop, mo_site_prom(s->site),
+                                  e);
+    if (rc == 0 && has_runtime(o))
+        rc = mo_serve_cluster_open(s, e);
     if (rc == 0)
         rc = watch_signals(s, e);
     if (rc == 0)
-        rc = mo_listen_auth_open(s->site, c, take_listener(s), e);
+        rc = take_listener(s, &fd, e);
     if (rc == 0)
-        mo_serve_polling_listen(s);
+        rc = mo_listen_auth_open(s->site, c, fd, e);
+    if (rc == 0)
+        mo_serve_pass_on_listen(s);
     return rc;
 }
 
@@ -515,6 +607,8 @@ static void tell_ready(struct server *s, bool with_link)
     else
         mo_serve_print_ready(s->first, s->log, s->user, &s->auth, port,
                              with_link);
+    if (!s->worker.number)
+        mo_service_manager_ready();
     mo_worker_listens(&s->worker);
 }
 
@@ -523,9 +617,12 @@ static void free_server(struct server *s)
 {
     if (s->site)
         end_now(s);
+    if (s->tracer) /* it failed before there was a site */
+        mo_tracer_close(mo_take_ptr(&s->tracer), NULL, NULL);
     for (size_t i = 0; i < MO_COUNT(s->signals); i++)
         mo_signal_stop(s->signals[i]);
     mo_worker_close(&s->worker);
+    mo_cluster_free(mo_take_ptr(&s->cluster));
     if (s->loop)
         mo_loop_run(s->loop); /* closes what an incomplete site left */
     mo_gateway_metrics_free(s->metrics);
@@ -551,6 +648,7 @@ static int serve(struct mo_config_holder *h, struct mo_log *log,
     struct mo_err e = {0};
 
     mo_list_init(&s.views);
+    mo_list_init(&s.tunnels);
     s.api.link = &s.link;
     s.api.token = s.auth.token;
     s.api.talk = &s.talk;

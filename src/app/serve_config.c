@@ -65,6 +65,10 @@ int mo_serve_make_people(struct server *s, struct mo_err *e)
     if (now->people.providers.n == 0)
         return 0;
     rc = mo_people_new(s->loop, now, &s->people, e);
+    if (rc == 0 && s->worker.common) {
+        mo_people_share(s->people, &s->worker.common->proofs);
+        mo_logins_share(mo_people_logins(s->people), &s->worker.common->ended);
+    }
     if (rc == 0 && s->runtime)
         mo_serve_keep_logins(s);
     else if (rc == 0)
@@ -188,7 +192,7 @@ void mo_serve_reload(struct server *s)
     struct mo_config_report rep;
 
     mo_reload(s->config, s->log, &rep, apply_config, s);
-    if (s->approvals)
+    if (s->approvals && s->worker.number <= 1) /* once, by the first worker */
         mo_audit_untrusted(mo_approvals_audit(s->approvals), &rep);
 }
 

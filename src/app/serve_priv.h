@@ -5,6 +5,7 @@
 #include "app/agent_setup.h"
 #include "app/listen_auth.h"
 #include "app/serve.h"
+#include "app/telemetry.h"
 #include "app/workers.h"
 #include "mcp/server/ep_http.h"
 #include "web/api_stats.h"
@@ -18,12 +19,15 @@ struct server {
     struct mo_log *log;
     struct mo_own_user *user;
     struct mo_loop *loop;
+    struct mo_tracer *tracer; /* NULL: tracing is off */
+    struct mo_telemetry_meter telemetry;
     struct mo_site *site;
     struct mo_sock *echo_listener; /* see web/echo.h */
     struct mo_tls_ctx *tls;
     struct mo_signal *signals[3];
     struct mo_worker worker;
     struct mo_timer watch;
+    struct mo_timer drain; /* running: SIGTERM came, connections end later */
     struct mo_listen_auth auth;
     struct mo_people *people; /* NULL: no provider was ever configured */
     struct mo_grants *grants; /* NULL: the store is not open */
@@ -41,12 +45,18 @@ struct server {
     struct mo_by_name *by_name;
     struct mo_ep_http *mcp; /* NULL: closed */
     struct mo_ep_http_opts mcp_opts;
-    struct mo_ep_home ep_home; /* name and key of session ids */
-    struct mo_relay *relay;    /* to other processes of the store; or NULL */
-    struct mo_mcp_home *home;  /* NULL: sessions are found here only */
-    bool relaying;             /* requests of others may be running */
-    struct mo_list views;      /* of struct view_door */
-    bool opening;              /* the runtime is being opened */
+    struct mo_ep_home ep_home;  /* name and key of session ids */
+    struct mo_relay *relay;     /* to other processes of the store; or NULL */
+    struct mo_cluster *cluster; /* servers on other machines; or NULL */
+    struct mo_prom_series *cluster_counts[MO_CLUSTER_COUNTS];
+    uint64_t cluster_seen[MO_CLUSTER_COUNTS]; /* counted so far */
+    struct mo_mcp_home *home; /* NULL: sessions are found here only */
+    struct mo_peers *peers;   /* NULL: those of the agent, or none */
+    bool relaying;            /* requests of others may be running */
+    struct mo_list views;     /* of struct view_door */
+    struct mo_list tunnels;   /* of serve_pass_on.c */
+    struct mo_timer tunnels_end;
+    bool opening; /* the runtime is being opened */
     bool closing;
     bool helper_gone;  /* and it was logged */
     bool ending_part;  /* one part is being closed */
@@ -57,6 +67,9 @@ struct server {
 /* --- serve_start.c: before it serves ------------------------------------- */
 
 int mo_serve_exit_code(const struct mo_err *e);
+#define MO_SERVE_GRACE_MS 10000 /* time for running answers at the end */
+/* The longest time between SIGTERM and the end, with some to spare. */
+int64_t mo_serve_stop_seconds(const struct mo_config *c);
 /* Each client needs a descriptor; the usual soft limit is 1024. */
 void mo_serve_widen_limits(void);
 bool mo_serve_prints_link(const struct mo_serve_opts *o);
@@ -75,10 +88,19 @@ bool mo_serve_start_workers(struct mo_config_holder *h, struct mo_log *log,
 void mo_serve_metrics(struct server *s);
 void mo_serve_publish(void *ctx); /* ctx: struct server */
 
-/* --- serve_polling.c: requests for sockets of other workers --------------- */
+/* --- serve_pass_on.c: requests for other workers -------------------------- */
 
-void mo_serve_polling_opts(struct server *s, struct mo_eiod_opts *o);
-void mo_serve_polling_listen(struct server *s); /* after the port */
+/* Requests for sockets of other workers go there. */
+void mo_serve_pass_on_opts(struct server *s, struct mo_eiod_opts *o);
+/* Requests about conversations, sign-ins and questions of other workers go
+ * there, and they are told who has connected to a server. */
+void mo_serve_pass_on_api(struct server *s);    /* when it has an agent */
+void mo_serve_pass_on_listen(struct server *s); /* after the port */
+/* Websockets to other workers end with those; after the grace they are closed
+ * here. mo_serve_end_clients() when there are none left. */
+void mo_serve_pass_on_stop(struct server *s, uint64_t grace_ms);
+bool mo_serve_pass_on_stopped(const struct server *s);
+void mo_serve_end_clients(struct server *s); /* serve.c */
 
 /* --- serve_views.c: /mcp/NAME -------------------------------------------- */
 
@@ -93,9 +115,13 @@ struct mo_ep_http *mo_serve_door(struct server *s, const char *view);
 
 /* --- serve_relay.c: other processes of the store -------------------------- */
 
+/* Binds the port for other machines, if cluster.listen is set, and counts in
+ * /metrics what comes there. */
+int mo_serve_cluster_open(struct server *s, struct mo_err *e);
+
 /* Sets what leads to them. Without them sessions are found here only. */
 void mo_serve_relay_opts(struct server *s, struct mo_ep_http_opts *o);
-/* When the conversations are open. */
+/* When the conversations are open, or it is known that there are none. */
 void mo_serve_relay_open(struct server *s);
 /* No more requests of others; drained(s) once, later, if there was a relay. */
 void mo_serve_relay_stop(struct server *s, uint64_t grace_ms,

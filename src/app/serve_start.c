@@ -1,11 +1,14 @@
 /* serve_start.c - what happens before the server serves: limits, workers, the
  * line that says that it is ready. See serve_priv.h. */
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "app/serve_priv.h"
+#include "app/service_manager.h"
 #include "base/exit.h"
+#include "web/oidc.h"
 
 int mo_serve_exit_code(const struct mo_err *e)
 {
@@ -14,6 +17,11 @@ int mo_serve_exit_code(const struct mo_err *e)
     if (e->code == MO_EIO || e->code == MO_EUNAVAIL)
         return MO_EXIT_UNAVAIL;
     return MO_EXIT_FAIL;
+}
+
+int64_t mo_serve_stop_seconds(const struct mo_config *c)
+{
+    return c->server.drain_s + MO_SERVE_GRACE_MS / 1000 + 30;
 }
 
 void mo_serve_widen_limits(void)
@@ -89,6 +97,19 @@ static void on_ready(void *ctx)
 
     mo_serve_print_ready(s->first, s->log, s->o->user, &s->auth, s->port,
                          mo_serve_prints_link(s->o));
+    mo_service_manager_ready();
+}
+
+static void on_order(void *ctx, int signo)
+{
+    const struct starting *s = ctx;
+
+    if (signo == SIGHUP) {
+        mo_service_manager_reloading();
+        mo_service_manager_ready();
+    } else {
+        mo_service_manager_stopping(mo_serve_stop_seconds(s->first));
+    }
 }
 
 /* The token of the first start is made here, once. */
@@ -118,6 +139,7 @@ bool mo_serve_start_workers(struct mo_config_holder *h, struct mo_log *log,
                                            (unsigned)h->now->server.workers,
                                        .listeners = fds,
                                        .ready = on_ready,
+                                       .ordered = on_order,
                                        .ctx = &s};
     bool is_worker = false;
     struct mo_err e = {0};
@@ -126,6 +148,7 @@ bool mo_serve_start_workers(struct mo_config_holder *h, struct mo_log *log,
         mo_log_err(log, MO_ERROR, "serve", &e, "cannot start");
         *code = mo_serve_exit_code(&e);
     } else {
+        mo_oidc_prepare();
         is_worker = mo_workers_start(&wo, w, code);
         if (!is_worker && mo_listen_is_unix(listen))
             (void)unlink(listen + strlen("unix:"));

@@ -23,9 +23,16 @@
 #define PAGE_MAX     ((size_t)1024 * 1024) /* of metrics; untouched memory */
 #define READ_TRIES   100
 
-enum word { LISTENS = 'L', STOP = 'T', RELOAD = 'H', PUBLISH = 'P' };
+enum word {
+    LISTENS = 'L',
+    STOP = 'T',
+    RELOAD = 'H',
+    PUBLISH = 'P',
+    TELL = 'M'
+};
 
 struct mo_workers_shared {
+    struct mo_workers_common common;
     struct {
         atomic_bool was_ready, alive;
         /* Odd while the page is being written, and for ever if its worker was
@@ -72,6 +79,14 @@ static bool say(int control, enum word word)
         n = send(control, &c, 1, MSG_NOSIGNAL);
     } while (n < 0 && errno == EINTR);
     return n == 1 || errno != EAGAIN;
+}
+
+static void pass_on(struct parent *p, const char *text, size_t n,
+                    const struct worker *but)
+{
+    for (unsigned i = 0; i < p->o->count; i++)
+        if (p->v[i].pid && &p->v[i] != but)
+            (void)send(p->v[i].control, text, n, MSG_NOSIGNAL);
 }
 
 static void say_all(struct parent *p, enum word word, const struct worker *but)
@@ -136,7 +151,8 @@ static void become_worker(struct parent *p, unsigned i, int control,
                               .again = p->v[i].again,
                               .listener = p->listeners[i],
                               .control = control,
-                              .shared = p->shared};
+                              .shared = p->shared,
+                              .common = &p->shared->common};
 }
 
 static void ended(struct parent *p, unsigned i, struct mo_exit x);
@@ -227,6 +243,8 @@ static void ended(struct parent *p, unsigned i, struct mo_exit x)
     p->v[i].listens = false;
     mo_close_fd(&p->v[i].control);
     atomic_store(&p->shared->v[i].alive, false);
+    mo_crowd_clear(&p->shared->common.crowd, i);
+    mo_budget_shared_clear(&p->shared->common.budget, i + 1);
     if (p->closing && (x.signal || x.code)) {
         mo_log(p->log, MO_ERROR, "serve", "worker %u: %s", i + 1, how);
         p->code = p->code ? p->code : MO_EXIT_FAIL;
@@ -237,19 +255,23 @@ static void ended(struct parent *p, unsigned i, struct mo_exit x)
     }
 }
 
+/* The parent has one other child, the privileged helper: the workers notice its
+ * end by themselves. */
 static void reap(struct parent *p)
 {
-    for (unsigned i = 0; i < p->o->count; i++) {
-        struct mo_exit x = {.code = -1};
-        int status = 0;
+    int status = 0;
 
-        if (!p->v[i].pid || waitpid(p->v[i].pid, &status, WNOHANG) <= 0)
-            continue;
+    for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0;
+         pid = waitpid(-1, &status, WNOHANG)) {
+        struct mo_exit x = {.code = -1};
+
         if (WIFEXITED(status))
             x.code = WEXITSTATUS(status);
         else
             x.signal = WTERMSIG(status);
-        ended(p, i, x);
+        for (unsigned i = 0; i < p->o->count; i++)
+            if (p->v[i].pid == pid)
+                ended(p, i, x);
     }
 }
 
@@ -273,13 +295,21 @@ static void on_listens(struct parent *p, unsigned i)
 
 static void read_control(struct parent *p, unsigned i)
 {
-    char c = 0;
+    char text[1 + MO_WORKERS_TEXT] = "";
 
-    while (p->v[i].pid && recv(p->v[i].control, &c, 1, 0) == 1) {
-        if (c == LISTENS)
+    while (p->v[i].pid) {
+        ssize_t n = recv(p->v[i].control, text, sizeof(text), 0);
+
+        if (n == 0) /* it ends: poll() would return at once until it has */
+            mo_close_fd(&p->v[i].control);
+        if (n <= 0)
+            break;
+        if (text[0] == LISTENS)
             on_listens(p, i);
-        else if (c == RELOAD || c == PUBLISH)
-            say_all(p, (enum word)c, &p->v[i]);
+        else if (text[0] == RELOAD || text[0] == PUBLISH)
+            say_all(p, (enum word)text[0], &p->v[i]);
+        else if (text[0] == TELL)
+            pass_on(p, text, (size_t)n, &p->v[i]);
     }
 }
 
@@ -289,6 +319,7 @@ static void on_signal(struct parent *p, int signo)
         reap(p);
     } else if (signo == SIGHUP) {
         say_all(p, RELOAD, NULL);
+        p->o->ordered(p->o->ctx, signo);
     } else if (p->closing) {
         mo_log(p->log, MO_WARN, "serve", "second signal: stopping at once");
         p->code = MO_EXIT_FAIL;
@@ -296,6 +327,7 @@ static void on_signal(struct parent *p, int signo)
     } else {
         mo_log(p->log, MO_DEBUG, "serve", "stopping %u workers", p->o->count);
         begin_end(p, MO_EXIT_OK);
+        p->o->ordered(p->o->ctx, signo);
     }
 }
 
@@ -339,9 +371,24 @@ static void wait_for_news(struct parent *p)
 
 /* --- the parent ----------------------------------------------------------- */
 
+static int init_common(struct mo_workers_common *c, struct mo_err *e)
+{
+    int rc = mo_strikes_shared_init(&c->strikes, e);
+
+    mo_crowd_init(&c->crowd);
+    if (rc == 0)
+        rc = mo_budget_shared_init(&c->budget, e);
+    if (rc == 0)
+        rc = mo_proofs_shared_init(&c->proofs, e);
+    if (rc == 0)
+        rc = mo_logins_ended_init(&c->ended, e);
+    return rc;
+}
+
 static int open_parent(struct parent *p, struct mo_err *e)
 {
     sigset_t set;
+    int rc;
 
     for (unsigned i = 0; i < MO_WORKERS_MAX; i++) {
         p->v[i].control = -1;
@@ -351,6 +398,9 @@ static int open_parent(struct parent *p, struct mo_err *e)
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (p->shared == MAP_FAILED)
         return mo_fail_sys(e, "shared memory");
+    rc = init_common(&p->shared->common, e);
+    if (rc < 0)
+        return rc;
     (void)sigemptyset(&set);
     for (size_t i = 0; i < MO_COUNT(taken); i++)
         (void)sigaddset(&set, taken[i]);
@@ -388,8 +438,9 @@ bool mo_workers_start(const struct mo_workers_opts *o, struct mo_worker *w,
 static void on_order(void *ctx, int fd)
 {
     struct mo_worker *w = ctx;
-    char c = 0;
-    ssize_t n = recv(fd, &c, 1, 0);
+    char text[1 + MO_WORKERS_TEXT] = "";
+    ssize_t n = recv(fd, text, sizeof(text), 0);
+    char c = text[0];
 
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         _Exit(MO_EXIT_FAIL); /* the parent has ended */
@@ -399,6 +450,24 @@ static void on_order(void *ctx, int fd)
         w->order(w->ctx, SIGHUP);
     else if (n == 1 && c == PUBLISH)
         w->publish(w->ctx);
+    else if (n > 1 && c == TELL && w->told)
+        w->told(w->ctx, mo_span(text + 1, (size_t)n - 1));
+}
+
+void mo_worker_listen(struct mo_worker *w,
+                      void (*told)(void *ctx, struct mo_span text))
+{
+    w->told = told;
+}
+
+void mo_worker_tell(struct mo_worker *w, struct mo_span text)
+{
+    char all[1 + MO_WORKERS_TEXT] = {TELL};
+
+    if (!w->number || text.n > MO_WORKERS_TEXT)
+        return;
+    memcpy(all + 1, text.p, text.n);
+    (void)send(w->control, all, 1 + text.n, MSG_NOSIGNAL);
 }
 
 int mo_worker_open(struct mo_worker *w, struct mo_loop *l,
@@ -418,8 +487,7 @@ void mo_worker_close(struct mo_worker *w)
     if (!w->number)
         return;
     mo_watch_close(mo_take_ptr(&w->watch));
-    (void)munmap(w->shared, sizeof(*w->shared));
-    w->number = 0;
+    w->number = 0; /* the memory stays: streams that end later still count */
 }
 
 void mo_worker_listens(struct mo_worker *w)

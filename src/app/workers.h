@@ -30,19 +30,43 @@
  *   4. It does not survive the parent: the kernel kills it (PR_SET_PDEATHSIG),
  *      and it ends by itself when the socket to the parent is closed.
  *
- * Shared memory holds whether each worker was ready, and its metrics: /metrics
- * of any worker shows those of all (serve_metrics.c). */
+ * Shared memory holds whether each worker was ready, its metrics: /metrics
+ * of any worker shows those of all (serve_metrics.c), and what they count
+ * together. Only workers have it: it is not a file, and programs that they
+ * start do not get it. */
 #ifndef MO_APP_WORKERS_H
 #define MO_APP_WORKERS_H
 
 #include <sys/types.h>
 
+#include "budget/shared.h"
 #include "config/config.h"
+#include "loop/crowd.h"
 #include "loop/watch.h"
+#include "people/logins_ended.h"
+#include "people/proofs_shared.h"
+#include "web/strikes.h"
 
 #define MO_WORKERS_MAX       MO_CONFIG_WORKERS_MAX
 #define MO_WORKERS_EARLY_MS  10000
 #define MO_WORKERS_EARLY_MAX 5
+#define MO_WORKERS_HOMES     65536
+#define MO_WORKERS_TEXT      ((size_t)1024)
+
+/* Memory of all workers, by which they act as one server: limits hold for all
+ * of them together, and a change that one makes is known to the others. */
+struct mo_workers_common {
+    struct mo_crowd crowd;            /* connections */
+    struct mo_strikes_shared strikes; /* wrong tokens */
+    struct mo_budget_shared budget;   /* calls, boxes, turns */
+    struct mo_proofs_shared proofs;   /* seen of tokens bound to keys */
+    struct mo_logins_ended ended;     /* sign-outs */
+    atomic_uint grants;               /* changes of personal tokens */
+    atomic_uint rules;                /* changes of remembered rules */
+    /* Which worker opened a conversation last, by a hash of its id; 0: none.
+     * A hint: one that does not have it open says so. */
+    atomic_uchar homes[MO_WORKERS_HOMES];
+};
 
 struct mo_workers_shared; /* workers.c */
 
@@ -53,9 +77,11 @@ struct mo_worker {
     int listener;           /* whoever listens takes it */
     int control;
     struct mo_workers_shared *shared;
+    struct mo_workers_common *common; /* NULL: there are no workers */
     struct mo_watch *watch;
     void (*order)(void *ctx, int signo);
     void (*publish)(void *ctx);
+    void (*told)(void *ctx, struct mo_span text);
     void *ctx;
     char why[64];
 };
@@ -63,8 +89,10 @@ struct mo_worker {
 struct mo_workers_opts {
     struct mo_log *log;
     unsigned count;
-    const int *listeners;     /* `count` bound sockets, taken */
-    void (*ready)(void *ctx); /* all of them listen; once */
+    const int *listeners; /* `count` bound sockets, taken */
+    void (*ready)(void *ctx);
+    /* The parent got SIGHUP, SIGTERM or SIGINT and has passed it on. */
+    void (*ordered)(void *ctx, int signo); /* all of them listen; once */
     void *ctx;
 };
 
@@ -80,6 +108,12 @@ bool mo_workers_start(const struct mo_workers_opts *o, struct mo_worker *w,
 int mo_worker_open(struct mo_worker *w, struct mo_loop *l,
                    void (*order)(void *ctx, int signo),
                    void (*publish)(void *ctx), void *ctx, struct mo_err *e);
+/* told(ctx, text): another worker has said so. After mo_worker_open(). */
+void mo_worker_listen(struct mo_worker *w,
+                      void (*told)(void *ctx, struct mo_span text));
+/* Tells all others, soon. At most MO_WORKERS_TEXT bytes; longer ones, and those
+ * for a worker that does not read, are lost. */
+void mo_worker_tell(struct mo_worker *w, struct mo_span text);
 void mo_worker_close(struct mo_worker *w);
 void mo_worker_listens(struct mo_worker *w);
 /* It has written the configuration: the others read it again. */

@@ -143,9 +143,10 @@ int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
 }
 
 int mo_box_net_open_far(struct mo_box_net *x, const char *id,
-                        const char *session, bool v6, struct mo_err *e)
+                        const char *session, bool v6, bool loopback,
+                        struct mo_err *e)
 {
-    struct mo_egress_opts o = {.v6 = v6};
+    struct mo_egress_opts o = {.v6 = v6, .loopback = loopback};
 
     return open_relay(x, id, session, &o, e);
 }

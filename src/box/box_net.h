@@ -1,4 +1,4 @@
-/* box_net.h - the network of a box, for both drivers.
+/* box_net.h - the network of a box, for all drivers.
  *
  * A driver brings the sockets that listen in the box's namespace
  * (launcher/net.h). Which hosts may be reached is decided here, by the policy
@@ -36,9 +36,10 @@ void mo_box_net_claim(struct mo_box_net *x, const struct mo_box_spec *spec);
 int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
                     int *fds, size_t n, struct mo_err *e);
 /* The same for a box whose connections are accepted elsewhere: they come by
- * mo_egress_accept(). */
+ * mo_egress_accept(). loopback: as in its options. */
 int mo_box_net_open_far(struct mo_box_net *x, const char *id,
-                        const char *session, bool v6, struct mo_err *e);
+                        const char *session, bool v6, bool loopback,
+                        struct mo_err *e);
 /* gone(ctx) later, or false: there was nothing to close. */
 bool mo_box_net_close(struct mo_box_net *x, void (*gone)(void *ctx), void *ctx);
 

@@ -454,9 +454,9 @@ int mo_docker_net_relay(struct dk_box *b, const char *session, struct mo_err *e)
     size_t n = x->nfds;
 
     if (x->far)
-        return x->net.relay
-                   ? 0
-                   : mo_box_net_open_far(&x->net, b->id, session, x->v6, e);
+        return x->net.relay ? 0
+                            : mo_box_net_open_far(&x->net, b->id, session,
+                                                  x->v6, false, e);
     x->nfds = 0; /* taken, also on failure */
     return mo_box_net_open(&x->net, b->id, session, x->fds, n, e);
 }

@@ -20,11 +20,11 @@
 #include "box/box_net.h"
 #include "box/driver.h"
 #include "box/net_socket.h"
+#include "box/net_stream.h"
 #include "engine/ctr.h"
 #include "engine/engine.h"
 #include "engine/image.h"
 #include "engine/watch.h"
-#include "loop/channels.h"
 #include "loop/split.h"
 
 #define DK_SLOTS      MO_BOX_MAX
@@ -102,7 +102,6 @@ struct dk_net {
     bool ending;                /* mo_docker_net_end() waits for an attach */
     unsigned tries;             /* to attach again */
     bool files, filled;         /* files are sent over it; they are there */
-    unsigned unfilled;          /* that were not confirmed yet */
     char volume[MO_CTR_VOLUME]; /* they are in this volume */
     struct mo_box_net net;
     const char *argv[6];
@@ -176,9 +175,8 @@ int mo_docker_binds(struct mo_arena *a, const char *const *mounts,
 int mo_docker_trust_fill(struct dk_box *b, struct mo_err *e);
 /* Does the box need certificates? */
 bool mo_docker_trust_wanted(const struct dk_box *b);
-/* Writes them; dir: where. *java: with the keystore. */
-int mo_docker_trust_write(struct dk_box *b, char *dir, bool *java,
-                          struct mo_err *e);
+/* ... also as a keystore? */
+bool mo_docker_trust_java(const struct dk_box *b);
 /* Adds the binds to c that an adopted box's label tells. */
 int mo_docker_trust_read(struct dk_box *b, struct mo_json labels,
                          struct mo_ctr *c, struct mo_err *e);

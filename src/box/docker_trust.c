@@ -127,18 +127,16 @@ bool mo_docker_trust_wanted(const struct dk_box *b)
     return b->net.net.policy && b->net.net.policy->ninject > 0;
 }
 
-int mo_docker_trust_write(struct dk_box *b, char *dir, bool *java,
-                          struct mo_err *e)
+bool mo_docker_trust_java(const struct dk_box *b)
 {
-    *java = (files_of(b) & JAVA) != 0;
-    return mo_box_trust_write(b->b.bs, b->net.net.policy, *java, dir, e);
+    return (files_of(b) & JAVA) != 0;
 }
 
 static int fill_near(struct dk_box *b, unsigned files, struct mo_err *e)
 {
     char dir[MO_BOX_TRUST_MAX], real[PATH_MAX];
-    bool java;
-    int rc = mo_docker_trust_write(b, dir, &java, e);
+    int rc = mo_box_trust_write(b->b.bs, b->net.net.policy,
+                                mo_docker_trust_java(b), dir, e);
 
     if (rc == 0)
         rc = resolve(dir, real, e);

@@ -182,6 +182,8 @@ void mo_kb_wait(struct kb *d, struct kb_wait *w)
 static void free_driver(struct kb *d)
 {
     mo_later_cancel(&d->later);
+    mo_box_net_fini(&d->bs);
+    mo_free(d->network);
     mo_free(d->instance);
     mo_free(d->ns);
     mo_free(d->image);
@@ -259,15 +261,17 @@ int mo_boxes_kubernetes(struct mo_loop *l, const struct mo_boxes_opts *o,
     mo_later_init(&d->later, on_later);
     mo_kb_label_setup(d);
     mo_kb_label(o->store, d->store);
-    d->bs.network_way = "not at all: pods have no network";
+    d->bs.network_way = "over a stream, from the pod's second container";
+    mo_box_net_setup(&d->bs, o);
+    d->network = mo_boxes_text(o->network);
     d->instance = mo_boxes_text(o->instance);
     d->image = mo_boxes_text(c->image);
     d->runtime_class = mo_boxes_text(c->runtime_class);
     d->node_selector = mo_boxes_text(c->node_selector);
     d->pull_secret = mo_boxes_text(c->pull_secret);
     d->pull_policy = mo_boxes_text(c->pull_policy);
-    if (!d->instance || !d->image || !d->runtime_class || !d->node_selector ||
-        !d->pull_secret || !d->pull_policy) {
+    if (!d->network || !d->instance || !d->image || !d->runtime_class ||
+        !d->node_selector || !d->pull_secret || !d->pull_policy) {
         free_driver(d);
         return mo_fail(e, MO_ENOMEM, "kubernetes");
     }

@@ -200,6 +200,7 @@ static const struct right {
     {"", "pods", "", "watch"},
     {"", "pods", "", "delete"},
     {"", "pods", "attach", "get"},
+    {"", "pods", "exec", "get"},
     {"networking.k8s.io", "networkpolicies", "", "get"},
     {"networking.k8s.io", "networkpolicies", "", "create"},
 };
@@ -286,12 +287,16 @@ static void on_right(void *ctx, const struct mo_kube_reply *r,
     struct check *c = ctx;
     const struct right *v = &rights[c->at];
     struct mo_err e;
+    bool allowed;
 
     if (why) {
         finish_check(c, why);
         return;
     }
-    if (!mo_json_flag(mo_json_get(r->json, "status"), "allowed")) {
+    allowed = mo_json_flag(mo_json_get(r->json, "status"), "allowed");
+    if (strcmp(v->sub, "exec") == 0) { /* only a network needs it */
+        c->d->no_exec = !allowed;
+    } else if (!allowed) {
         (void)mo_fail(&e, MO_EPOLICY,
                       "no right to %s %s%s%s in namespace %s: see "
                       "docs/kubernetes.md",

@@ -15,11 +15,13 @@ void mo_kbox_move(struct kb_box *b, enum kb_step to)
     static const unsigned legal[] = {
         [KB_WAITING] = MO_TO(KB_FINDING) | MO_TO(KB_CREATING) |
                        MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
-        [KB_FINDING] =
-            MO_TO(KB_ATTACHING) | MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
+        [KB_FINDING] = MO_TO(KB_NETWORK) | MO_TO(KB_ATTACHING) |
+                       MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
         [KB_CREATING] = MO_TO(KB_CREATING) | MO_TO(KB_PENDING) |
                         MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
-        [KB_PENDING] =
+        [KB_PENDING] = MO_TO(KB_NETWORK) | MO_TO(KB_ATTACHING) |
+                       MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
+        [KB_NETWORK] =
             MO_TO(KB_ATTACHING) | MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
         [KB_ATTACHING] = MO_TO(KB_UP) | MO_TO(KB_PENDING) | MO_TO(KB_REMOVING) |
                          MO_TO(KB_DONE),
@@ -146,6 +148,20 @@ static void attach_box(struct kb_box *b)
         mo_kbox_give_up(b, &e);
 }
 
+void mo_kbox_attach(struct kb_box *b)
+{
+    attach_box(b);
+}
+
+/* Its network comes first, once. */
+static void start_parts(struct kb_box *b)
+{
+    if (b->net.wanted && !b->net.net.relay)
+        mo_kbox_net_start(b);
+    else
+        attach_box(b);
+}
+
 /* --- until its container runs -------------------------------------------- */
 
 /* Perhaps because the policy that owns it is gone. */
@@ -223,8 +239,11 @@ void mo_kbox_pending(struct kb_box *b)
             b, mo_error(MO_EUNAVAIL, "its pod cannot start: %s", s->why));
     else if (b->doubt)
         poll_pod(b);
+    else if (s->phase == MO_POD_RUNNING && s->net_ended)
+        mo_kbox_give_up(
+            b, mo_error(MO_EUNAVAIL, "the network of its pod has ended"));
     else if (s->phase == MO_POD_RUNNING)
-        attach_box(b);
+        start_parts(b);
     else if (mo_now_ns() - b->began > START_MS * MO_MS)
         on_overdue(b);
     else
@@ -288,6 +307,10 @@ static void create_pod(struct kb_box *b)
 
 static int check_found(struct kb_box *b, struct mo_json pod, struct mo_err *e)
 {
+    struct mo_json notes =
+        mo_json_get(mo_json_get(pod, "metadata"), "annotations");
+    struct mo_span session;
+
     if (!mo_kb_is_ours(mo_kb_of_box(b), pod))
         return mo_fail(e, MO_EPOLICY, "box %s is not one of ours", b->name);
     b->made = true;
@@ -297,7 +320,11 @@ static int check_found(struct kb_box *b, struct mo_json pod, struct mo_err *e)
     if (b->state.phase != MO_POD_RUNNING || b->state.deleting)
         return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more",
                        b->name);
-    return mo_pod_compare_fixed(pod, e);
+    if (mo_kbox_net_read(b, notes, e) < 0)
+        return e->code;
+    if (mo_json_str(mo_json_get(notes, "mo.session"), &b->arena, &session) == 0)
+        b->spec.session = mo_arena_strndup(&b->arena, session.p, session.n);
+    return mo_pod_compare_fixed(pod, b->net.wanted, b->net.files, e);
 }
 
 static void on_found(void *ctx, const struct mo_kube_reply *r,
@@ -311,7 +338,7 @@ static void on_found(void *ctx, const struct mo_kube_reply *r,
     if (rc < 0 || b->stopping)
         mo_kbox_give_up(b, why ? why : &e);
     else
-        attach_box(b);
+        start_parts(b);
 }
 
 static void find_pod(struct kb_box *b)
@@ -342,6 +369,7 @@ static void begin_box(struct kb_box *b)
     b->wait.go = on_cluster;
     mo_list_init(&b->wait.node);
     mo_timer_init(&b->timer, NULL);
+    mo_timer_init(&b->net.timer, NULL);
     mo_later_init(&b->later, mo_kbox_later);
     mo_kb_wait(mo_kb_of_box(b), &b->wait);
 }
@@ -356,9 +384,6 @@ static int check_spec(const struct kb *d, const struct mo_box_spec *spec,
     if (spec->folder || (spec->mounts && *spec->mounts))
         return mo_fail(e, MO_EINVAL,
                        "a pod cannot see folders of this machine");
-    if (spec->network && *spec->network)
-        return mo_fail(e, MO_EINVAL,
-                       "boxes of the kubernetes driver have no network");
     if (!d->image[0] && !(spec->image && *spec->image))
         return mo_fail(e, MO_EINVAL,
                        "no image: set 'sandbox.kubernetes.image'");
@@ -371,11 +396,16 @@ int mo_kbox_start(struct mo_box *box, const struct mo_box_spec *spec, bool warm,
     struct kb_box *b = mo_kbox_of(box);
     int rc = check_spec(mo_kb_of(box->bs), spec, e);
 
+    mo_box_net_init(&b->net.net, box->bs);
+    if (rc == 0)
+        rc = mo_kbox_net_want(b, spec, e);
     if (rc < 0)
         return rc;
+    mo_box_net_claim(&b->net.net, spec);
     mo_arena_init(&b->arena, KB_ARENA_MAX);
     if (mo_box_spec_copy(&b->arena, spec, &b->spec) < 0) {
         mo_arena_fini(&b->arena);
+        (void)mo_box_net_close(&b->net.net, NULL, NULL);
         return mo_fail(e, MO_ENOMEM, "box");
     }
     b->warm = warm;
@@ -389,6 +419,11 @@ int mo_kbox_adopt(struct mo_box *box, const char *id, struct mo_err *e)
 
     if (!mo_kube_is_label(mo_span_cstr(id)) || strlen(id) >= sizeof(b->name))
         return mo_fail(e, MO_EINVAL, "box: the id is not valid");
+    mo_box_net_init(&b->net.net, box->bs);
+    if (mo_box_net_want(&b->net.net, mo_kb_of(box->bs)->network, e) < 0) {
+        (void)mo_box_net_close(&b->net.net, NULL, NULL);
+        return e->code;
+    }
     mo_arena_init(&b->arena, KB_ARENA_MAX);
     (void)snprintf(b->name, sizeof(b->name), "%s", id);
     b->adopted = true;

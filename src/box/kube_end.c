@@ -22,6 +22,11 @@ static void report_down(struct kb_box *b)
     mo_timer_stop(mo_kb_of_box(b)->bs.loop, &b->timer);
     mo_later_cancel(&b->later);
     mo_list_del(&b->wait.node);
+    mo_kbox_net_end(b);
+}
+
+void mo_kbox_net_gone(struct kb_box *b)
+{
     mo_arena_fini(&b->arena);
     b->end.why = b->why.code ? &b->why : NULL;
     mo_box_down(&b->b, &b->end);

@@ -76,6 +76,7 @@ void mo_kbox_claim(struct mo_box *box, const struct mo_box_spec *spec)
     struct kb *d = mo_kb_of_box(b);
     const char *session = spec->session ? spec->session : "";
 
+    mo_box_net_claim(&b->net.net, spec);
     b->warm = false;
     b->spec.expires = spec->expires;
     b->spec.session = mo_arena_strndup(&b->arena, session, strlen(session));

@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
+#include "box/box_trust.h"
 #include "box/kube_priv.h"
+#include "codec/ca_files.h"
 #include "codec/sha256.h"
 
 #define UID_FIRST   100000u
@@ -11,9 +13,9 @@
 #define TOOLBOX     "/toolbox"
 #define LAUNCHER    "/mo-box"
 #define LABELS      3
-#define ANNOTATIONS 6
+#define ANNOTATIONS 8
 #define NUMBER_MAX  24
-#define HOLD_WORDS  7 /* before the command itself */
+#define HOLD_WORDS  8 /* before the command itself */
 
 void mo_kb_label(const char *text, char out[KB_LABEL_MAX])
 {
@@ -66,11 +68,14 @@ static int fill_held(struct kb_box *b)
     v[n++] = LAUNCHER;
     v[n++] = "--hold";
     v[n++] = number(&b->arena, "nofile=", lim->open_files);
-    /* counted by user, and the first process of the pod has the same one */
-    v[n++] = number(&b->arena, "nproc=", (uint64_t)lim->pids + 1);
+    /* counted by user, who has mo-box too, and the network's two */
+    v[n++] = number(&b->arena,
+                    "nproc=", (uint64_t)lim->pids + (b->net.wanted ? 3 : 1));
     v[n++] = number(&b->arena, "fsize=", lim->file_size);
     if (ours)
         v[n++] = "openat2";
+    if (b->net.wanted)
+        v[n++] = "network";
     v[n++] = "--";
     for (size_t i = 0; i < n; i++)
         if (!v[i])
@@ -88,18 +93,35 @@ static int fill_held(struct kb_box *b)
 
 /* --- environment and labels ---------------------------------------------- */
 
+/* Where the certificates are that the network has for the box. */
+static int fill_trust(struct kb_box *b, const char **v, size_t *n)
+{
+    for (size_t i = 0; b->net.files && i < MO_CA_VARIABLES; i++) {
+        size_t name = strcspn(mo_ca_env[i], "=");
+        size_t len = name + sizeof("=" MO_POD_FILES "/" MO_CA_BUNDLE);
+        char *text = mo_arena_zalloc(&b->arena, len);
+
+        if (!text)
+            return MO_ENOMEM;
+        (void)snprintf(text, len, "%.*s=" MO_POD_FILES "/" MO_CA_BUNDLE,
+                       (int)name, mo_ca_env[i]);
+        v[(*n)++] = text;
+    }
+    return 0;
+}
+
 static int fill_env(struct kb_box *b)
 {
-    const char **v =
-        mo_arena_zalloc(&b->arena, (MO_BOX_WORDS_MAX + 4) * sizeof(*v));
+    const char **v = mo_arena_zalloc(
+        &b->arena, (MO_BOX_WORDS_MAX + MO_CA_VARIABLES + 4) * sizeof(*v));
     size_t n = 0;
 
-    if (!v)
+    if (!v || fill_trust(b, v, &n) < 0)
         return MO_ENOMEM;
     v[n++] = "HOME=" MO_POD_WORKSPACE;
     v[n++] = "LANG=C.UTF-8";
     for (const char *const *p = b->spec.env;
-         p && *p && n < MO_BOX_WORDS_MAX + 3; p++)
+         p && *p && n < MO_BOX_WORDS_MAX + MO_CA_VARIABLES + 3; p++)
         v[n++] = *p;
     b->pod.env = v;
     return 0;
@@ -129,6 +151,8 @@ static int fill_labels(const struct kb *d, struct kb_box *b)
     a[3] = (struct mo_pod_pair){"mo.started", started};
     a[4] = (struct mo_pod_pair){"mo.policy", policy};
     a[5] = (struct mo_pod_pair){"mo.warm", b->warm ? "1" : "0"};
+    a[6] = (struct mo_pod_pair){"mo.net", b->net.ports};
+    a[7] = (struct mo_pod_pair){"mo.trust", b->net.files ? "1" : "0"};
     b->pod.labels = l;
     b->pod.nlabels = LABELS;
     b->pod.annotations = a;
@@ -154,6 +178,8 @@ int mo_kbox_fill(struct kb *d, struct kb_box *b, struct mo_err *e)
         .node_selector = d->node_selector,
         .pull_secret = d->pull_secret,
         .pull_policy = d->pull_policy,
+        .net_image = b->net.wanted ? d->image : NULL,
+        .net_files = b->net.files,
         .once = b->spec.with_us,
         .memory = lim->memory,
         .workspace = lim->workspace,

@@ -2,9 +2,9 @@
  *
  * kube.c has the cluster: reached when first needed, the NetworkPolicy of all
  * boxes, the watch of their pods. kube_box.c is the life of one box, kube_end.c
- * its end, kube_hold.c the start of its program, kube_pod.c the pod it asks
- * for, kube_label.c the label of a warm box that was taken, kube_ask.c the
- * queries about boxes.
+ * its end, kube_hold.c the start of its program, kube_net.c its network,
+ * kube_pod.c the pod it asks for, kube_label.c the label of a warm box that was
+ * taken, kube_ask.c the queries about boxes.
  *
  * Invariants:
  *  1. Only mo_kbox_move() writes a box's step.
@@ -16,6 +16,7 @@
 #define MO_BOX_KUBE_PRIV_H
 
 #include "box/driver.h"
+#include "box/net_stream.h"
 #include "kube/access.h"
 #include "kube/api.h"
 #include "kube/pod.h"
@@ -43,6 +44,8 @@ struct kb {
     bool no_labels;           /* they may not be changed */
     bool policy_ok;           /* it was seen, and no pod was deleted since */
     bool lost;                /* the pods cannot be watched */
+    bool no_exec;             /* no right to it: boxes have no network */
+    char *network;            /* of boxes that are adopted */
     char store[KB_LABEL_MAX]; /* as a label */
     char *instance, *ns, *image, *runtime_class, *node_selector, *pull_secret,
         *pull_policy;
@@ -54,11 +57,28 @@ enum kb_step {
     KB_FINDING,   /* adopting: is it there, and ours? */
     KB_CREATING,  /* create */
     KB_PENDING,   /* until its container runs */
+    KB_NETWORK,   /* its relay */
     KB_ATTACHING, /* attach */
     KB_UP,
     KB_JUDGING,  /* something ended: the pod tells what */
     KB_REMOVING, /* delete */
     KB_DONE,     /* mo_box_down() is next */
+};
+
+struct kb_exec;
+
+struct kb_net {
+    bool wanted;  /* the pod has a container for it */
+    bool files;   /* ... which gets certificates */
+    bool waiting; /* the start of the box waits for it */
+    bool ending;
+    char ports[MO_BOX_PORTS_MAX];
+    struct mo_box_net net;
+    struct kb_exec *exec;         /* the relay is being started */
+    struct mo_net_stream *stream; /* ... and was */
+    struct mo_timer timer;
+    uint64_t since; /* ns: waiting */
+    unsigned tries;
 };
 
 struct kb_box {
@@ -73,7 +93,8 @@ struct kb_box {
     struct mo_split_io io; /* split: NULL once it has ended */
     struct mo_timer timer; /* next attempt */
     struct mo_later later; /* continues from the loop */
-    struct mo_err why;     /* code 0: none */
+    struct kb_net net;
+    struct mo_err why; /* code 0: none */
     struct mo_box_end end;
     char name[KB_NAME_MAX], uid[64];
     uint64_t since, began; /* ns: its step, its pod */
@@ -133,14 +154,25 @@ void mo_kbox_pending(struct kb_box *b);
 void mo_kbox_news(struct kb_box *b);
 
 void mo_kbox_bring_up(struct kb_box *b);
+void mo_kbox_attach(struct kb_box *b);
 
 /* kube_hold.c */
 void mo_kbox_hold(struct kb_box *b);
 void mo_kbox_held(struct kb_box *b);         /* from the loop */
 void mo_kbox_drop_streams(struct kb_box *b); /* if they are ours */
 
+/* kube_net.c */
+/* Sets what b is to have, or had; MO_EINVAL: a pod cannot have that. */
+int mo_kbox_net_want(struct kb_box *b, const struct mo_box_spec *spec,
+                     struct mo_err *e);
+int mo_kbox_net_read(struct kb_box *b, struct mo_json notes, struct mo_err *e);
+/* mo_kbox_attach() follows, or the end of the box. */
+void mo_kbox_net_start(struct kb_box *b);
+void mo_kbox_net_end(struct kb_box *b); /* mo_kbox_net_gone(), maybe at once */
+
 /* kube_end.c */
-void mo_kbox_later(struct mo_later *l); /* handles changes and a stop */
+void mo_kbox_net_gone(struct kb_box *b); /* the last step of a box */
+void mo_kbox_later(struct mo_later *l);  /* handles changes and a stop */
 void mo_kbox_cut(void *ctx, enum mo_split_end how, const struct mo_err *why);
 /* The box cannot start: because of why, or because it was stopped. */
 void mo_kbox_give_up(struct kb_box *b, const struct mo_err *why);

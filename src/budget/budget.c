@@ -64,6 +64,13 @@ void mo_budget_await_store(struct mo_budget *b, bool on)
     b->awaits_store = on || (url && strncmp(url, "sqlite:", 7) != 0);
 }
 
+void mo_budget_share(struct mo_budget *b, struct mo_budget_shared *s,
+                     unsigned owner)
+{
+    b->shared = s;
+    b->owner = owner;
+}
+
 void mo_budget_store(struct mo_budget *b, struct mo_store *s)
 {
     if (b)
@@ -133,13 +140,18 @@ mo_budget_hold(struct mo_budget *b, enum mo_budget_kind kind,
     return mo_count_ask(b, &w, NULL, a, no);
 }
 
+static bool holds_nothing(const struct mo_budget *b)
+{
+    return mo_list_empty(&b->local.holds) && !mo_count_is_joint(b);
+}
+
 /* Also what was held under a limit that is gone now. */
 void mo_budget_release(struct mo_budget *b, enum mo_budget_kind kind,
                        const struct mo_budget_who *who, struct mo_span holder)
 {
     struct wants w = {.holder = holder};
 
-    if (!b || mo_list_empty(&b->local.holds))
+    if (!b || holds_nothing(b))
         return;
     mo_want_add(&w, kind, "person", who->person, 0, -1);
     if (who->token.n)
@@ -153,16 +165,19 @@ void mo_budget_release_after(struct mo_budget *b, enum mo_budget_kind kind,
 {
     struct wants w = {.holder = holder};
 
-    if (!b || mo_list_empty(&b->local.holds))
+    if (!b || holds_nothing(b))
         return;
     mo_want_add(&w, kind, "person", who->person, 0, 0);
     if (who->token.n)
         mo_want_add(&w, kind, "token", who->token, 0, 0);
     for (size_t i = 0; i < w.n; i++) {
-        struct mo_hold_row *h =
-            mo_local_held(&b->local, mo_span_cstr(w.v[i].name), holder);
+        struct mo_span name = mo_span_cstr(w.v[i].name);
+        struct mo_hold_row *h = mo_local_held(&b->local, name, holder);
 
-        if (h)
+        if (mo_count_is_joint(b))
+            mo_budget_shared_release_at(b->shared, name, holder,
+                                        mo_now_ns() + ms * MO_MS);
+        else if (h)
             h->until = mo_now_ns() + ms * MO_MS;
     }
 }

@@ -11,7 +11,8 @@
  *
  * With Redis all replicas share the counts, and one batch of counters is one
  * script: however many ask at once, no limit is passed. Otherwise this process
- * counts calls, boxes and turns (local.h) and SQLite the days. If the store
+ * counts calls, boxes and turns (local.h; several workers: shared.h) and SQLite
+ * the days. If the store
  * does not answer, whatever has a limit is refused.
  *
  * A person is the name that the audit log shows; "" is the operator without a
@@ -31,6 +32,7 @@
 #include "store/store.h"
 
 struct mo_budget;
+struct mo_budget_shared; /* shared.h */
 
 enum mo_budget_kind {
     MO_BUDGET_CALLS,
@@ -77,6 +79,10 @@ int mo_budget_reload(struct mo_budget *b, const struct mo_config *c,
 /* on: a store is being opened; until then limits cannot be checked. Off: there
  * will be none. If it is shared, limits cannot be checked without it. */
 void mo_budget_await_store(struct mo_budget *b, bool on);
+/* Without Redis, count calls and holders there, together with the other
+ * processes; owner: the number of this one. Borrowed. */
+void mo_budget_share(struct mo_budget *b, struct mo_budget_shared *s,
+                     unsigned owner);
 /* Call it with NULL before the store is closed. */
 void mo_budget_store(struct mo_budget *b, struct mo_store *s);
 /* Freed when the questions under way are answered. NULL is fine. */

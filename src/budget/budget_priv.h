@@ -5,6 +5,7 @@
 
 #include "budget/budget.h"
 #include "budget/local.h"
+#include "budget/shared.h"
 
 #define OPERATOR  "operator"
 #define WHOSE_MAX 100             /* bytes of a name that people are shown */
@@ -38,7 +39,9 @@ struct mo_budget {
     struct mo_store *store;
     struct limits limits;
     struct mo_local local;
-    struct mo_list ops; /* struct mo_budget_op */
+    struct mo_budget_shared *shared; /* with other processes; or NULL */
+    unsigned owner;                  /* number of this process in it */
+    struct mo_list ops;              /* struct mo_budget_op */
     struct mo_timer renew;
     struct mo_budget_stats stats;
     unsigned readers; /* spend.c: it is not freed before they are done */
@@ -74,6 +77,8 @@ enum mo_budget_answer mo_count_ask(struct mo_budget *b, const struct wants *w,
                                    struct mo_budget_no *no);
 /* Counts without a question: corrections, ends. */
 void mo_count_tell(struct mo_budget *b, const struct wants *w);
+/* The counts of `shared` hold, not those of `local`. */
+bool mo_count_is_joint(const struct mo_budget *b);
 void mo_count_renew(struct mo_timer *t);
 /* Fills *no, counts and records the refusal. */
 void mo_count_refuse(struct mo_budget *b, const struct wants *w, size_t which,

@@ -28,6 +28,11 @@ static bool is_shared(const struct mo_budget *b)
     return b->store ? mo_store_is_shared(b->store) : b->awaits_store;
 }
 
+bool mo_count_is_joint(const struct mo_budget *b)
+{
+    return b->shared && !is_shared(b);
+}
+
 static bool is_held(const struct want *x)
 {
     return x->kind == MO_BUDGET_BOXES || x->kind == MO_BUDGET_TURNS;
@@ -223,12 +228,20 @@ static void hold_all(struct mo_budget *b, struct mo_budget_op *op)
         mo_timer_start(b->loop, &b->renew, RENEW_MS);
 }
 
+static void release(struct mo_budget *b, struct mo_span name,
+                    struct mo_span holder)
+{
+    if (mo_count_is_joint(b))
+        mo_budget_shared_release(b->shared, name, holder);
+    else
+        mo_hold_row_free(mo_local_held(&b->local, name, holder));
+}
+
 static void drop_local(struct mo_budget *b, const struct wants *w)
 {
     for (size_t i = 0; i < w->n; i++)
         if (is_held(&w->v[i]))
-            mo_hold_row_free(mo_local_held(
-                &b->local, mo_span_cstr(w->v[i].name), w->holder));
+            release(b, mo_span_cstr(w->v[i].name), w->holder);
 }
 
 static void on_counted(void *ctx, const struct mo_counted *c,
@@ -342,6 +355,54 @@ static bool count_local(struct mo_budget *b, const struct wants *w)
     return true;
 }
 
+/* As count_here(), together with the other processes. */
+static bool count_jointly(struct mo_budget *b, const struct wants *w,
+                          struct mo_budget_no *no)
+{
+    struct mo_shared_want v[WANTS];
+    size_t at[WANTS], n = 0, which = 0;
+    uint64_t wait_ms = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < w->n; i++) {
+        if (is_of_day(&w->v[i]))
+            continue;
+        at[n] = i;
+        v[n++] = (struct mo_shared_want){
+            .name = mo_span_cstr(w->v[i].name),
+            .holder = is_held(&w->v[i]) ? w->holder : mo_span(NULL, 0),
+            .limit = w->v[i].limit,
+        };
+    }
+    if (n)
+        rc = mo_budget_shared_count(b->shared, b->owner, v, n, mo_now_ns(),
+                                    &which, &wait_ms);
+    if (rc == MO_EBUSY)
+        mo_count_refuse(b, w, at[which], wait_ms, no);
+    else if (rc < 0)
+        refuse_uncounted(b, w, mo_error(MO_ENOMEM, "out of memory"), no);
+    return rc == 0;
+}
+
+/* Counts what is counted in this process. False: *no says why not. */
+static bool count_here(struct mo_budget *b, const struct wants *w,
+                       struct mo_budget_no *no)
+{
+    uint64_t wait_ms;
+
+    mo_local_expire(&b->local, mo_now_ns());
+    for (size_t i = 0; i < w->n; i++) {
+        if (has_local_room(b, w, i, &wait_ms))
+            continue;
+        mo_count_refuse(b, w, i, wait_ms, no);
+        return false;
+    }
+    if (count_local(b, w))
+        return true;
+    refuse_uncounted(b, w, mo_error(MO_ENOMEM, "out of memory"), no);
+    return false;
+}
+
 static enum mo_budget_answer ask_local(struct mo_budget *b,
                                        const struct wants *w,
                                        struct mo_budget_share *share,
@@ -350,20 +411,11 @@ static enum mo_budget_answer ask_local(struct mo_budget *b,
 {
     enum mo_budget_answer yes = MO_BUDGET_YES;
     bool days = false;
-    uint64_t wait_ms;
 
-    mo_local_expire(&b->local, mo_now_ns());
-    for (size_t i = 0; i < w->n; i++) {
+    for (size_t i = 0; i < w->n; i++)
         days = days || is_of_day(&w->v[i]);
-        if (has_local_room(b, w, i, &wait_ms))
-            continue;
-        mo_count_refuse(b, w, i, wait_ms, no);
+    if (b->shared ? !count_jointly(b, w, no) : !count_here(b, w, no))
         return MO_BUDGET_NO;
-    }
-    if (!count_local(b, w)) {
-        refuse_uncounted(b, w, mo_error(MO_ENOMEM, "out of memory"), no);
-        return MO_BUDGET_NO;
-    }
     if (days)
         yes = ask_store(b, w, share, a, no);
     if (yes == MO_BUDGET_NO)
@@ -417,8 +469,7 @@ void mo_count_tell(struct mo_budget *b, const struct wants *w)
 
     for (size_t i = 0; i < w->n; i++)
         if (is_held(&w->v[i]) && w->v[i].add < 0)
-            mo_hold_row_free(mo_local_held(
-                &b->local, mo_span_cstr(w->v[i].name), w->holder));
+            release(b, mo_span_cstr(w->v[i].name), w->holder);
     if (n == 0 || !b->store)
         return;
     op = op_new(b, w);

@@ -21,9 +21,9 @@ void mo_local_fini(struct mo_local *l)
 /* --- calls --------------------------------------------------------------- */
 
 /* Forgets the seconds that are over. */
-static void roll(struct mo_local_window *w, uint64_t second)
+void mo_local_roll(struct mo_local_window *w, uint64_t second)
 {
-    if (second - w->last >= MO_LOCAL_SECONDS) {
+    if (second >= w->last + MO_LOCAL_SECONDS) {
         *w = (struct mo_local_window){.last = second};
         return;
     }
@@ -67,15 +67,14 @@ static struct mo_local_window *window_of(struct mo_local *l,
             mo_free(mo_take_ptr(&w));
     }
     w = w ? w : &l->others;
-    roll(w, second);
+    mo_local_roll(w, second);
     return w;
 }
 
-bool mo_local_has_room(struct mo_local *l, struct mo_span name, uint64_t limit,
-                       uint64_t now, uint64_t *wait_ms)
+bool mo_local_fits(const struct mo_local_window *w, uint64_t limit,
+                   uint64_t now, uint64_t *wait_ms)
 {
     uint64_t second = now / MO_S, first = second;
-    const struct mo_local_window *w = window_of(l, name, second);
 
     if (w->sum < limit)
         return true;
@@ -86,13 +85,21 @@ bool mo_local_has_room(struct mo_local *l, struct mo_span name, uint64_t limit,
     return false;
 }
 
+void mo_local_add(struct mo_local_window *w, uint64_t now)
+{
+    w->counts[now / MO_S % MO_LOCAL_SECONDS]++;
+    w->sum++;
+}
+
+bool mo_local_has_room(struct mo_local *l, struct mo_span name, uint64_t limit,
+                       uint64_t now, uint64_t *wait_ms)
+{
+    return mo_local_fits(window_of(l, name, now / MO_S), limit, now, wait_ms);
+}
+
 void mo_local_count(struct mo_local *l, struct mo_span name, uint64_t now)
 {
-    uint64_t second = now / MO_S;
-    struct mo_local_window *w = window_of(l, name, second);
-
-    w->counts[second % MO_LOCAL_SECONDS]++;
-    w->sum++;
+    mo_local_add(window_of(l, name, now / MO_S), now);
 }
 
 /* --- holders ------------------------------------------------------------- */

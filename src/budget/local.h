@@ -41,6 +41,11 @@ void mo_local_fini(struct mo_local *l);
 /* True if one more call fits; else *wait_ms. Counts nothing. now: ns. */
 bool mo_local_has_room(struct mo_local *l, struct mo_span name, uint64_t limit,
                        uint64_t now, uint64_t *wait_ms);
+/* The same for one window, which is rolled to the present second. */
+void mo_local_roll(struct mo_local_window *w, uint64_t second);
+bool mo_local_fits(const struct mo_local_window *w, uint64_t limit,
+                   uint64_t now, uint64_t *wait_ms);
+void mo_local_add(struct mo_local_window *w, uint64_t now);
 void mo_local_count(struct mo_local *l, struct mo_span name, uint64_t now);
 
 /* NULL: out of memory. It is not held before mo_local_hold(). */

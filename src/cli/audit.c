@@ -359,16 +359,16 @@ static bool is_store_there(const struct mo_config *cfg)
     return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
 }
 
-static int read_mark(struct mo_cli *c, struct verifying *v,
-                     const struct mo_config *cfg)
+static int read_mark(struct mo_cli *c, struct verifying *v)
 {
+    const struct mo_config *cfg = v->m.cfg.now;
     char id[MO_AUDIT_MARK_ID];
     struct mo_read r = {.kind = MO_READ_MARK};
     int rc = 0;
 
     if (!is_store_there(cfg))
         return 0;
-    rc = mo_cmd_runtime_open(c, &v->m, MO_RUNTIME_STORE);
+    rc = mo_cmd_runtime_begin(&v->m, MO_RUNTIME_STORE);
     if (rc)
         return rc;
     mo_audit_mark_id(cfg->store.dir, id);
@@ -398,18 +398,19 @@ int mo_run_audit_verify(struct mo_cli *c)
     const char *file = c->nargs ? c->args[0] : NULL;
     const char *anchor = mo_cli_get(c, "anchor");
     struct mo_audit_file_report r;
-    autolog struct opened o = {.c = c};
+    const char *dir = NULL;
     struct mo_err e;
-    int rc = open_log(c, &o);
+    int rc = mo_cmd_runtime_load(c, &v.m);
 
     if (rc == 0 && !file)
-        rc = read_mark(c, &v, o.cfg.now);
+        rc = read_mark(c, &v);
     if (rc)
         return rc;
-    if (anchor && mo_audit_anchor_read(anchor, o.cfg.now->store.dir, &v.anchors,
-                                       &v.nanchors, &e) < 0)
+    dir = v.m.cfg.now->store.dir;
+    if (anchor &&
+        mo_audit_anchor_read(anchor, dir, &v.anchors, &v.nanchors, &e) < 0)
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
-    if (verify_log(&v, o.cfg.now->store.dir, file, &r, &e) < 0)
+    if (verify_log(&v, dir, file, &r, &e) < 0)
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
     return print_report(c, &r);
 }

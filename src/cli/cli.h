@@ -2,7 +2,7 @@
  *
  * A command is one function in cli/ and one entry of data/commands.json with
  * its words, options, texts and example. The build makes mo_commands of that
- * file. The parser, --help, the man page and the shell completions
+ * file. The parser, --help, the manual pages and the shell completions
  * (help_text.h) all read the same row, so they always agree.
  *
  * Rules: options may stand anywhere after the words of the command, global
@@ -32,7 +32,8 @@ struct mo_opt {
     const char *arg;   /* name of its value; NULL: a switch */
     const char *doc;   /* one sentence, no full stop */
     const char *key;   /* the configuration key it sets, or NULL */
-    const char *words; /* values for completion: "a b", "@file", "@dir" */
+    const char *words; /* values for completion: "a b", "@file", "@dir", or a
+                          kind of names: "@server" (cli/complete.c) */
     unsigned flags;
     char letter; /* short form, or 0 */
 };
@@ -44,7 +45,8 @@ struct mo_cmd {
     const char *summary; /* one line, no full stop */
     const char *args;    /* synopsis of its arguments, or NULL */
     unsigned max_args, min_args;
-    const char *words;   /* arguments for completion, as in mo_opt */
+    const char *words;   /* arguments for completion, as in mo_opt;
+                            "@server-tool": a server, then a tool of it */
     const char *text;    /* a paragraph, or NULL */
     const char *example; /* a command line without the program name */
     const char *example_says;

@@ -14,10 +14,10 @@ mo_cmd_run mo_run_approvals_accept, mo_run_approvals_approve,
     mo_run_approvals_list, mo_run_approvals_reject;
 mo_cmd_run mo_run_audit_list, mo_run_audit_tail, mo_run_audit_verify;
 mo_cmd_run mo_run_box_image, mo_run_box_run, mo_run_call, mo_run_chat,
-    mo_run_completion, mo_run_doctor, mo_run_find, mo_run_gateway, mo_run_help,
-    mo_run_login, mo_run_logout, mo_run_open, mo_run_replay, mo_run_roles,
-    mo_run_route_eval, mo_run_serve, mo_run_spend, mo_run_version,
-    mo_run_whoami;
+    mo_run_complete, mo_run_completion, mo_run_doctor, mo_run_find,
+    mo_run_gateway, mo_run_help, mo_run_health, mo_run_login, mo_run_logout,
+    mo_run_open, mo_run_replay, mo_run_roles, mo_run_route_eval, mo_run_serve,
+    mo_run_spend, mo_run_version, mo_run_whoami;
 mo_cmd_run mo_run_config_allow, mo_run_config_check, mo_run_config_docs,
     mo_run_config_schema, mo_run_config_show;
 mo_cmd_run mo_run_mcp_add, mo_run_mcp_disable, mo_run_mcp_enable,
@@ -29,6 +29,7 @@ mo_cmd_run mo_run_secrets_check, mo_run_secrets_list, mo_run_secrets_remove,
     mo_run_secrets_set;
 mo_cmd_run mo_run_token_create, mo_run_token_list, mo_run_token_revoke;
 mo_cmd_run mo_run_sessions_kill, mo_run_sessions_list, mo_run_sessions_show;
+mo_cmd_run mo_run_backup, mo_run_restore, mo_run_state_check;
 mo_cmd_run mo_run_views_list, mo_run_views_show;
 
 #define MO_CMD_TEXT_MAX ((size_t)4 * 1024 * 1024) /* bytes of printed text */
@@ -73,6 +74,12 @@ void mo_cmd_reduce_rights(const struct mo_cmd_config *cfg, struct mo_log *log);
 int mo_cmd_print_json(const struct mo_cli *c, const struct mo_buf *b);
 /* The same with --json; else prints the text. */
 int mo_cmd_print(const struct mo_cli *c, const struct mo_buf *b);
+
+/* Appends a name for shell completion and a newline; leaves out one with
+ * characters that a shell could evaluate. */
+void mo_cmd_put_completion(struct mo_buf *b, struct mo_span name);
+/* Prints the ids of sessions likewise. */
+int mo_cmd_complete_sessions(struct mo_cli *c);
 
 /* Appends `before` and the value, a string without its quotes; nothing if there
  * is no value. */

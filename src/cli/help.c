@@ -1,5 +1,5 @@
 /* help, completion, version - explains all commands, one group or one command;
- * prints the man page, completion scripts and the version. */
+ * prints manual pages, completion scripts and the version. */
 #include "cli/help_text.h"
 
 #include "base/build.h"
@@ -10,7 +10,9 @@ static int print_topic(struct mo_cli *c, struct mo_span name, struct mo_buf *b)
     const struct mo_cmd *cmd = mo_cli_find(c->table, name);
     const char *best;
 
-    if (cmd)
+    if (cmd && mo_cli_has(c, "man"))
+        mo_man_command(c->table, cmd, b);
+    else if (cmd)
         mo_help_command(c->table, cmd, b);
     else if (mo_cli_is_group(c->table, name))
         mo_help_overview(c->table, c->args[0], b);
@@ -23,14 +25,25 @@ static int print_topic(struct mo_cli *c, struct mo_span name, struct mo_buf *b)
                         best ? "'?" : "");
 }
 
+static int write_pages(struct mo_cli *c)
+{
+    struct mo_err e = {0};
+
+    if (mo_man_write(c->table, mo_cli_get(c, "man-pages"), &e) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    return MO_EXIT_OK;
+}
+
 int mo_run_help(struct mo_cli *c)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     mo_autobuf struct mo_buf name = {.max = 256};
     int rc = 0;
 
-    if (mo_cli_has(c, "man"))
-        mo_help_man(c->table, &b);
+    if (mo_cli_has(c, "man-pages"))
+        return write_pages(c);
+    if (c->nargs == 0 && mo_cli_has(c, "man"))
+        mo_man_program(c->table, &b);
     else if (c->nargs == 0)
         mo_help_overview(c->table, NULL, &b);
     else

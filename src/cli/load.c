@@ -4,6 +4,7 @@
 #include "audit/audit_config.h"
 #include "cli/cmd.h"
 #include "codec/json/json.h"
+#include "config/state_record.h"
 
 static int open_input(const struct mo_cli *c, struct mo_cmd_config *cfg,
                       struct mo_config_input in, struct mo_config_report *rep,
@@ -106,6 +107,20 @@ void mo_cmd_print_report(const struct mo_cli *c,
                       rep->errors + rep->warnings - rep->kept);
 }
 
+/* A state directory that a newer version has changed is left alone. Commands
+ * about the configuration use none; restore replaces it, state check says it.
+ */
+static int check_state(const struct mo_cli *c, const struct mo_cmd_config *cfg)
+{
+    struct mo_err e = {0};
+
+    if (mo_span_starts(mo_span_cstr(c->cmd->name), MO_SPAN("config ")) ||
+        c->cmd->run == mo_run_restore || c->cmd->run == mo_run_state_check ||
+        mo_state_record_check(cfg->now->store.dir, &e) == 0)
+        return 0;
+    return mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
+}
+
 int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_config *cfg)
 {
     struct mo_config_report rep;
@@ -120,7 +135,7 @@ int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_config *cfg)
     else
         rc = MO_EXIT_CONFIG;
     record_untrusted(c, cfg->now, &rep);
-    return rc;
+    return rc ? rc : check_state(c, cfg);
 }
 
 static bool is_one_of(const struct mo_cli *c, mo_cmd_run *const *v, size_t n)

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "loop/guard.h"
+#include "loop/standalone.h"
 
 #define LEAKED 23 /* exit status of LeakSanitizer */
 
@@ -58,6 +59,7 @@ int main(int argc, char **argv)
 {
     int status;
 
+    mo_standalone_init();
     if (mo_guard_wanted(argc, argv))
         mo_guard_main();
     fill_std_fds();

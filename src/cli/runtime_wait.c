@@ -45,19 +45,22 @@ int mo_cmd_runtime_load(struct mo_cli *c, struct mo_cmd_runtime *m)
     return 0;
 }
 
+int mo_cmd_runtime_begin(struct mo_cmd_runtime *m, enum mo_runtime_want want)
+{
+    if (mo_runtime_open(m->loop, m->cfg.now, want, on_open, m, &m->why) == 0)
+        mo_cmd_runtime_wait(m);
+    if (m->why.code)
+        return mo_cli_error(m->c, MO_EXIT_UNAVAIL, "%s", m->why.msg);
+    m->done = false;
+    return 0;
+}
+
 int mo_cmd_runtime_open(struct mo_cli *c, struct mo_cmd_runtime *m,
                         enum mo_runtime_want want)
 {
     int rc = mo_cmd_runtime_load(c, m);
 
-    if (rc)
-        return rc;
-    if (mo_runtime_open(m->loop, m->cfg.now, want, on_open, m, &m->why) == 0)
-        mo_cmd_runtime_wait(m);
-    if (m->why.code)
-        return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", m->why.msg);
-    m->done = false;
-    return 0;
+    return rc ? rc : mo_cmd_runtime_begin(m, want);
 }
 
 void mo_cmd_runtime_done(void *ctx)

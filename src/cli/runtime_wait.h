@@ -21,8 +21,10 @@ struct mo_cmd_runtime {
  * case, with mo_autoruntime or by hand. */
 int mo_cmd_runtime_open(struct mo_cli *c, struct mo_cmd_runtime *m,
                         enum mo_runtime_want want);
-/* Loads only the configuration and creates a loop. */
+/* The two halves of it. A command loads the configuration once: root has become
+ * the owner of the state directory then, who may not be able to read it. */
 int mo_cmd_runtime_load(struct mo_cli *c, struct mo_cmd_runtime *m);
+int mo_cmd_runtime_begin(struct mo_cmd_runtime *m, enum mo_runtime_want want);
 void mo_cmd_runtime_close(struct mo_cmd_runtime *m); /* also a zeroed one */
 #define mo_autoruntime MO_CLEANUP(mo_cmd_runtime_close)
 

@@ -208,6 +208,21 @@ int mo_run_sessions_list(struct mo_cli *c)
     return mo_cmd_print(c, &b);
 }
 
+int mo_cmd_complete_sessions(struct mo_cli *c)
+{
+    autolisting struct listing l = {.n = 0};
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    int rc = mo_cmd_runtime_open(c, &l.m, MO_RUNTIME_STORE);
+
+    if (rc)
+        return rc;
+    if (read_rows(&l, mo_span(NULL, 0)))
+        return unavailable(&l);
+    for (size_t i = 0; i < l.n; i++)
+        mo_cmd_put_completion(&b, mo_span_cstr(l.v[i].id));
+    return mo_cli_print(c, &b);
+}
+
 /* --- show ---------------------------------------------------------------- */
 
 static void on_history(void *ctx, const struct mo_rows *rows,

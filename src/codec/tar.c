@@ -49,15 +49,19 @@ static size_t pad_of(uint64_t size)
     return (MO_TAR_BLOCK - size % MO_TAR_BLOCK) % MO_TAR_BLOCK;
 }
 
-int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
-               struct mo_span data)
+size_t mo_tar_padding(uint64_t size)
+{
+    return (size_t)pad_of(size);
+}
+
+int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t,
+                    uint64_t size)
 {
     static const char types[] = {'0', '5', '2', '1'};
-    static const char zeros[MO_TAR_BLOCK];
     unsigned char h[MO_TAR_BLOCK] = {0};
 
     if (t->path.n > NAME_LEN || t->link.n > NAME_LEN || !t->path.n ||
-        t->kind >= MO_TAR_OTHER || data.n >> 33)
+        t->kind >= MO_TAR_OTHER || size >> 33)
         return mo_buf_fail(b, MO_EINVAL);
     memcpy(h + F_NAME, t->path.p, t->path.n);
     if (t->link.n)
@@ -65,7 +69,7 @@ int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
     octal(h, F_MODE, 8, t->mode);
     octal(h, F_UID, 8, 0);
     octal(h, F_GID, 8, 0);
-    octal(h, F_SIZE, 12, t->kind == MO_TAR_FILE ? data.n : 0);
+    octal(h, F_SIZE, 12, t->kind == MO_TAR_FILE ? size : 0);
     octal(h, F_MTIME, 12, 0);
     h[F_TYPE] = (unsigned char)types[t->kind];
     memcpy(h + F_MAGIC,
@@ -74,7 +78,15 @@ int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
            8);
     octal(h, F_SUM, 7, sum_of(h));
     h[F_SUM + 7] = ' ';
-    mo_buf_put(b, h, sizeof(h));
+    return mo_buf_put(b, h, sizeof(h));
+}
+
+int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
+               struct mo_span data)
+{
+    static const char zeros[MO_TAR_BLOCK];
+
+    (void)mo_tar_put_head(b, t, data.n);
     mo_buf_span(b, data);
     return mo_buf_put(b, zeros, pad_of(data.n));
 }

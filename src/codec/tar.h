@@ -44,6 +44,11 @@ struct mo_tar_entry {
 int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
                struct mo_span data);
 int mo_tar_put_end(struct mo_buf *b);
+/* The head of a file of that size; the caller writes its data, and zeros up to
+ * a whole block (mo_tar_padding()). */
+int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t,
+                    uint64_t size);
+size_t mo_tar_padding(uint64_t size);
 
 /* --- reader -------------------------------------------------------------- */
 

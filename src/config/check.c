@@ -493,6 +493,42 @@ static void check_view(struct mo_config_load *l, const struct mo_config_view *v)
                            path);
 }
 
+/* --- other machines ------------------------------------------------------ */
+
+static bool is_every_address(const char *listen)
+{
+    return strncmp(listen, "0.0.0.0:", 8) == 0 ||
+           strncmp(listen, "[::]:", 5) == 0 || strncmp(listen, "*:", 2) == 0;
+}
+
+static void check_cluster(struct mo_config_load *l)
+{
+    const struct mo_config_cluster *c = &l->cfg->cluster;
+    const char *store = l->cfg->store.url;
+
+    if (!is_given(l, &c->listen)) {
+        if (c->address || c->key)
+            mo_config_error_of(l, c->key ? &c->key : &c->address,
+                               "'cluster' needs 'listen': without it, servers "
+                               "on other machines are not connected to");
+        return;
+    }
+    if (!is_given(l, &c->key))
+        mo_config_error_of(l, &c->listen,
+                           "'cluster.listen' needs 'cluster.key': a key of at "
+                           "least 32 bytes that all servers have, such as "
+                           "${secret:cluster}");
+    if (c->listen && is_every_address(c->listen) && !is_given(l, &c->address))
+        mo_config_error_of(l, &c->listen,
+                           "'cluster.listen' is every address of this machine: "
+                           "'cluster.address' must say which one the other "
+                           "servers use");
+    if (store && strncmp(store, "sqlite:", 7) == 0)
+        mo_config_error_of(l, &c->listen,
+                           "'cluster.listen' needs a store that other machines "
+                           "can reach: set 'store.url' to Redis");
+}
+
 void mo_config_check(struct mo_config_load *l)
 {
     const struct mo_config *c = l->cfg;
@@ -513,6 +549,7 @@ void mo_config_check(struct mo_config_load *l)
     if (!tls->cert != !tls->key)
         mo_config_error_of(l, tls->cert ? &tls->cert : &tls->key,
                            "'server.tls' needs both 'cert' and 'key'");
+    check_cluster(l);
     check_people(l);
     check_budgets(l);
     check_token_budgets(l);

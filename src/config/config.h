@@ -281,11 +281,16 @@ struct mo_config_server {
     const char *user; /* name or uid; app/own_user.h */
     int64_t port;
     int64_t workers; /* processes that serve; app/workers.h */
+    int64_t drain_s; /* from SIGTERM to the end of connections */
     struct mo_config_tls tls;
     struct mo_config_map tokens; /* name -> token */
     struct mo_config_list origins;
     struct mo_config_limits limits;
     bool manage; /* if not set: depends on `listen` (servers/manage.h) */
+};
+
+struct mo_config_cluster { /* servers on other machines; peer/cluster.h */
+    const char *listen, *address, *key;
 };
 
 struct mo_config_provider { /* an entry of people.providers */
@@ -317,6 +322,15 @@ struct mo_config_people {
 
 struct mo_config_secrets {
     const char *key; /* secrets/key.h */
+};
+
+struct mo_config_telemetry {
+    const char *endpoint; /* NULL: off */
+    int protocol;         /* enum mo_otlp_encoding */
+    struct mo_config_map headers;
+    double sample;
+    int64_t forced; /* "parentsPerSecond" */
+    const char *service, *attributes;
 };
 
 struct mo_config_registry {
@@ -367,6 +381,7 @@ struct mo_config {
     struct mo_config_store store;
     struct mo_config_approvals approvals;
     struct mo_config_server server;
+    struct mo_config_cluster cluster;
     struct mo_config_people people;
     struct mo_config_budgets budgets;
     struct mo_config_prices prices;
@@ -374,6 +389,7 @@ struct mo_config {
     struct mo_config_secrets secrets;
     struct mo_config_audit audit;
     struct mo_config_registry registry;
+    struct mo_config_telemetry telemetry;
 
     uint64_t generation;  /* number of this load of the holder, from 1 */
     const char *file;     /* the file that was read, or NULL */

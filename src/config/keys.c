@@ -4,6 +4,7 @@
 #include "codec/tool_claims.h"
 #include "egress/policy.h"
 #include "mcp/oauth/oauth_back.h"
+#include "trace/otlp.h"
 
 /* --- macros for rows ----------------------------------------------------- */
 
@@ -147,6 +148,11 @@ static const struct mo_key_word gateway_approvals[] = {
     {"off", MO_GW_NO_RULES},
 };
 
+static const struct mo_key_word otlp_protocols[] = {
+    {"http/protobuf", MO_OTLP_PROTOBUF},
+    {"http/json", MO_OTLP_JSON},
+};
+
 /* --- checks of texts ----------------------------------------------------- */
 
 /* kinds: prefixes with a blank between. */
@@ -264,6 +270,27 @@ static const char *check_listen(const char *s)
         !mo_span_starts(v, MO_SPAN("unix:")))
         return "must be an address without a port (the port is server.port)";
     return NULL;
+}
+
+/* As mo_listen() takes it, but no unix socket: it is for other machines. */
+static const char *check_host_port(const char *s)
+{
+    const char *colon = strrchr(s, ':');
+    uint64_t port;
+
+    return colon && colon > s && !starts_with(s, "unix:") &&
+                   !strpbrk(s, " /") &&
+                   mo_span_u64(mo_span_cstr(colon + 1), &port) == 0 &&
+                   port <= 65535
+               ? NULL
+               : "must be HOST:PORT, such as 0.0.0.0:8788 or [::]:8788";
+}
+
+static const char *check_host(const char *s)
+{
+    return *s && !starts_with(s, "unix:") && !strpbrk(s, " /")
+               ? NULL
+               : "must be HOST:PORT or HOST";
 }
 
 /* --- rows ---------------------------------------------------------------- */
@@ -673,6 +700,36 @@ static const struct mo_key audit_rows[] = {
 static const struct mo_keys audit_keys = KEYS(audit_rows);
 #undef T
 
+#define T mo_config_telemetry
+static const struct mo_key telemetry_rows[] = {
+    {.name = "endpoint",
+     STR(endpoint),
+     .check = check_http,
+     .flags = MO_KEY_REF | MO_KEY_URL | MO_KEY_RESTART,
+     .env = "OTEL_EXPORTER_OTLP_ENDPOINT"},
+    {.name = "protocol",
+     WORD(protocol, otlp_protocols),
+     RESTART,
+     .def = "http/protobuf"},
+    {.name = "headers",
+     MAP(headers),
+     .flags = MO_KEY_REF | MO_KEY_SECRET | MO_KEY_RESTART},
+    {.name = "sample", NUM(sample, 0, 1), RESTART, .def = "1"},
+    {.name = "parentsPerSecond", INT(forced, 0, 1000000), RESTART, .def = "50"},
+    {.name = "serviceName",
+     STR(service),
+     RESTART,
+     .check = check_not_empty,
+     .def = "mcp-orchestrator",
+     .env = "OTEL_SERVICE_NAME"},
+    {.name = "resourceAttributes",
+     STR(attributes),
+     RESTART,
+     .env = "OTEL_RESOURCE_ATTRIBUTES"},
+};
+static const struct mo_keys telemetry_keys = KEYS(telemetry_rows);
+#undef T
+
 #define T mo_config_secrets
 static const struct mo_key secrets_rows[] = {
     {.name = "key", STR(key), .check = check_place},
@@ -733,6 +790,7 @@ static const struct mo_key server_rows[] = {
      INT(workers, 1, MO_CONFIG_WORKERS_MAX),
      RESTART,
      .def = "1"},
+    {.name = "drainSeconds", INT(drain_s, 0, 600), RESTART, .def = "0"},
     {.name = "token",
      STR(token),
      .flags = MO_KEY_REF | MO_KEY_SECRET,
@@ -748,6 +806,27 @@ static const struct mo_key server_rows[] = {
     {.name = "limits", SECTION(limits, mo_config_limits, limits_keys)},
 };
 static const struct mo_keys server_keys = KEYS(server_rows);
+#undef T
+
+#define T mo_config_cluster
+static const struct mo_key cluster_rows[] = {
+    {.name = "listen",
+     STR(listen),
+     .check = check_host_port,
+     .flags = MO_KEY_REF | MO_KEY_RESTART,
+     .env = "MCP_ORCHESTRATOR_CLUSTER_LISTEN"},
+    {.name = "address",
+     STR(address),
+     .check = check_host,
+     .flags = MO_KEY_REF | MO_KEY_RESTART,
+     .env = "MCP_ORCHESTRATOR_CLUSTER_ADDRESS"},
+    {.name = "key",
+     STR(key),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET | MO_KEY_RESTART,
+     .env = "MCP_ORCHESTRATOR_CLUSTER_KEY"},
+};
+static const struct mo_keys cluster_keys = KEYS(cluster_rows);
 #undef T
 
 #define T mo_config_provider
@@ -848,6 +927,7 @@ static const struct mo_key root_rows[] = {
     {.name = "approvals",
      SECTION(approvals, mo_config_approvals, approvals_keys)},
     {.name = "server", SECTION(server, mo_config_server, server_keys)},
+    {.name = "cluster", SECTION(cluster, mo_config_cluster, cluster_keys)},
     {.name = "people", SECTION(people, mo_config_people, people_keys)},
     {.name = "budgets", SECTION(budgets, mo_config_budgets, budgets_keys)},
     {.name = "prices",
@@ -857,6 +937,8 @@ static const struct mo_key root_rows[] = {
     {.name = "secrets", SECTION(secrets, mo_config_secrets, secrets_keys)},
     {.name = "audit", SECTION(audit, mo_config_audit, audit_keys)},
     {.name = "registry", SECTION(registry, mo_config_registry, registry_keys)},
+    {.name = "telemetry",
+     SECTION(telemetry, mo_config_telemetry, telemetry_keys)},
 };
 const struct mo_keys mo_config_keys = KEYS(root_rows);
 #undef T

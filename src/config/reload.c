@@ -33,8 +33,10 @@ void mo_reload(struct mo_config_holder *h, struct mo_log *log,
     struct mo_err e = {0};
 
     if (mo_config_reload(h, rep, &e) < 0) {
-        log_problems(log, rep);
-        mo_log_err(log, MO_ERROR, "config", &e, "reload");
+        if (log->worker <= 1) { /* one worker tells for all of them */
+            log_problems(log, rep);
+            mo_log_err(log, MO_ERROR, "config", &e, "reload");
+        }
     } else {
         mo_reload_log(log, h->now);
         apply(ctx);

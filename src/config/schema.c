@@ -33,6 +33,48 @@ static void prefix_below(char out[MO_KEY_PATH_MAX], const char *path,
     MO_BUG_ON(n < 0 || (size_t)n >= MO_KEY_PATH_MAX);
 }
 
+/* --- all keys ------------------------------------------------------------ */
+
+struct walk {
+    void (*fn)(void *ctx, const struct mo_config_entry *x);
+    void *ctx;
+    struct mo_json texts;
+};
+
+/* Keys of nested tables have a longer prefix. */
+static void walk_keys(const struct walk *w, const char *prefix,
+                      const struct mo_keys *keys)
+{
+    for (size_t i = 0; i < keys->n; i++) {
+        const struct mo_key *k = &keys->v[i];
+        char path[MO_KEY_PATH_MAX], below[MO_KEY_PATH_MAX];
+
+        (void)snprintf(path, sizeof(path), "%s%s", prefix, k->name);
+        prefix_below(below, path, k);
+        if (k->type != MO_KEY_SECTION)
+            w->fn(w->ctx, &(struct mo_config_entry){
+                              path, mo_json_get(w->texts, path), k, false});
+        if (k->sub && !mo_key_only(k))
+            walk_keys(w, below, k->sub);
+    }
+}
+
+void mo_config_entries(void (*fn)(void *ctx, const struct mo_config_entry *x),
+                       void *ctx)
+{
+    const struct walk w = {fn, ctx, read_texts()};
+
+    for (size_t i = 0; i < mo_config_keys.n; i++) {
+        const struct mo_key *k = &mo_config_keys.v[i];
+        char below[MO_KEY_PATH_MAX];
+
+        prefix_below(below, k->name, k);
+        fn(ctx, &(struct mo_config_entry){
+                    k->name, mo_json_get(w.texts, k->name), k, true});
+        walk_keys(&w, below, k->sub);
+    }
+}
+
 /* --- JSON Schema --------------------------------------------------------- */
 
 struct schema {
@@ -176,7 +218,7 @@ void mo_config_schema(struct mo_buf *b)
 
 /* --- Markdown ------------------------------------------------------------ */
 
-static void docs_type(struct mo_buf *b, const struct mo_key *k)
+void mo_config_put_type(struct mo_buf *b, const struct mo_key *k)
 {
     static const char *const words[] = {
         [MO_KEY_BOOL] = "true or false",   [MO_KEY_STR] = "text",
@@ -207,11 +249,25 @@ static void docs_env(struct mo_buf *b, const char *names)
     }
 }
 
-static void docs_row(struct mo_buf *b, const char *path, const struct mo_key *k,
-                     struct mo_json text)
+static void docs_section(struct mo_buf *b, const struct mo_config_entry *x)
 {
-    mo_buf_printf(b, "| `%s` | ", path);
-    docs_type(b, k);
+    mo_buf_printf(b, "\n## %s\n\n", x->path);
+    (void)mo_json_str_buf(x->text, b);
+    mo_buf_puts(b, ".\n\n| key | type | default | environment | meaning |\n"
+                   "|---|---|---|---|---|\n");
+}
+
+static void docs_row(void *ctx, const struct mo_config_entry *x)
+{
+    const struct mo_key *k = x->key;
+    struct mo_buf *b = ctx;
+
+    if (x->is_section) {
+        docs_section(b, x);
+        return;
+    }
+    mo_buf_printf(b, "| `%s` | ", x->path);
+    mo_config_put_type(b, k);
     mo_buf_puts(b, " | ");
     if (k->def)
         mo_buf_printf(b, "`%s`", k->def);
@@ -219,44 +275,15 @@ static void docs_row(struct mo_buf *b, const char *path, const struct mo_key *k,
     if (k->env)
         docs_env(b, k->env);
     mo_buf_puts(b, " | ");
-    (void)mo_json_str_buf(text, b);
+    (void)mo_json_str_buf(x->text, b);
     mo_buf_printf(
         b, "%s%s. |\n", k->flags & MO_KEY_REF ? ". May hold references" : "",
         k->flags & MO_KEY_RESTART ? ". A change needs a restart" : "");
 }
 
-/* Writes the rows of keys, those of nested tables with a longer prefix. */
-static void docs_rows(struct mo_buf *b, const char *prefix,
-                      const struct mo_keys *keys, struct mo_json texts)
-{
-    for (size_t i = 0; i < keys->n; i++) {
-        const struct mo_key *k = &keys->v[i];
-        char path[MO_KEY_PATH_MAX], below[MO_KEY_PATH_MAX];
-
-        (void)snprintf(path, sizeof(path), "%s%s", prefix, k->name);
-        prefix_below(below, path, k);
-        if (k->type != MO_KEY_SECTION)
-            docs_row(b, path, k, mo_json_get(texts, path));
-        if (k->sub && !mo_key_only(k))
-            docs_rows(b, below, k->sub, texts);
-    }
-}
-
 void mo_config_docs(struct mo_buf *b)
 {
-    struct mo_json texts = read_texts();
-
     mo_buf_put(b, mo_helper_config_head,
                (size_t)(mo_helper_config_head_end - mo_helper_config_head));
-    for (size_t i = 0; i < mo_config_keys.n; i++) {
-        const struct mo_key *k = &mo_config_keys.v[i];
-        char below[MO_KEY_PATH_MAX];
-
-        prefix_below(below, k->name, k);
-        mo_buf_printf(b, "\n## %s\n\n", k->name);
-        (void)mo_json_str_buf(mo_json_get(texts, k->name), b);
-        mo_buf_puts(b, ".\n\n| key | type | default | environment | meaning |\n"
-                       "|---|---|---|---|---|\n");
-        docs_rows(b, below, k->sub, texts);
-    }
+    mo_config_entries(docs_row, b);
 }

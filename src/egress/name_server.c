@@ -35,7 +35,7 @@ static enum mo_dns_rcode find_addresses(const struct mo_egress_zone *z,
     }
     if (mo_egress_names_add(z->names, host, &name) < 0)
         return MO_DNS_SERVFAIL;
-    *v4 = mo_egress_name_v4(name);
+    *v4 = mo_egress_name_v4(z->names, name);
     *v6 = mo_egress_name_v6(name);
     return MO_DNS_NOERROR;
 }

@@ -1,14 +1,17 @@
 #include "egress/names.h"
 
-#define INDEX_BITS 17 /* of 198.18.0.0/15 */
+#define INDEX_BITS 17 /* of a /15 */
 #define INDEX_MASK ((1u << INDEX_BITS) - 1)
 
 static const struct mo_ip first4 = {
     {[10] = 0xFF, [11] = 0xFF, [12] = 198, [13] = 18}};
+static const struct mo_ip first_local = {
+    {[10] = 0xFF, [11] = 0xFF, [12] = 127, [13] = 18}};
 static const struct mo_ip first6 = {{0xFD, 0x6D, 0x6F, 0x2D, 0x62, 0x6F, 0x78}};
 
-void mo_egress_names_init(struct mo_egress_names *t)
+void mo_egress_names_init(struct mo_egress_names *t, bool loopback)
 {
+    t->loopback = loopback;
     mo_map_init_lent(&t->by_text, MO_EGRESS_NAMES_MAX);
     mo_map_init_lent(&t->by_index, MO_EGRESS_NAMES_MAX);
 }
@@ -77,9 +80,10 @@ static struct mo_ip add_index(struct mo_ip ip, uint32_t index)
     return ip;
 }
 
-struct mo_ip mo_egress_name_v4(const struct mo_egress_name *n)
+struct mo_ip mo_egress_name_v4(const struct mo_egress_names *t,
+                               const struct mo_egress_name *n)
 {
-    return add_index(first4, n->index);
+    return add_index(t->loopback ? first_local : first4, n->index);
 }
 
 struct mo_ip mo_egress_name_v6(const struct mo_egress_name *n)
@@ -103,7 +107,7 @@ struct mo_egress_name *mo_egress_names_at(const struct mo_egress_names *t,
 {
     uint32_t index;
 
-    if (!mo_egress_is_inside(ip))
+    if (t->loopback ? !is_in(ip, &first_local) : !mo_egress_is_inside(ip))
         return NULL;
     index =
         (uint32_t)(ip->b[13] & 1) << 16 | (uint32_t)ip->b[14] << 8 | ip->b[15];

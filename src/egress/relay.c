@@ -337,7 +337,7 @@ static struct mo_egress *relay_new(struct mo_loop *l,
     x->ctx = o->ctx;
     x->fd_max = highest_fd();
     mo_edges_init(&x->edges, l, o);
-    mo_egress_names_init(&x->names);
+    mo_egress_names_init(&x->names, o->loopback);
     mo_timer_init(&x->retry, on_retry);
     mo_later_init(&x->later, on_gone);
     mo_list_init(&x->conns);

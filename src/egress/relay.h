@@ -115,9 +115,10 @@ struct mo_tls_authority;
 
 struct mo_egress_opts {
     struct mo_egress_policy *policy; /* owned from then on, also on failure */
-    int *fds;    /* likewise; UDP 53, TCP 53, then the ports. Set to -1. */
-    size_t nfds; /* 0: connections are accepted elsewhere */
-    bool v6;     /* without fds: the box has IPv6 */
+    int *fds;      /* likewise; UDP 53, TCP 53, then the ports. Set to -1. */
+    size_t nfds;   /* 0: connections are accepted elsewhere */
+    bool v6;       /* without fds: the box has IPv6 */
+    bool loopback; /* ... or only the addresses of 127.0.0.0/8 (names.h) */
     mo_egress_row_fn *on_row;            /* may be NULL */
     const struct mo_egress_asker *asker; /* NULL: `ask` has no effect */
     mo_egress_find_fn *find_program;     /* NULL: questions do not name it */

@@ -241,12 +241,15 @@ static void answer_list(const struct mo_gw_view *v, struct mo_ep_call *c,
 static void forward_call(struct mo_gateway *g, struct mo_ep_call *c,
                          bool may_wait)
 {
+    uint64_t since = c->span ? mo_now_ns() : 0;
     struct call_target t;
     int rc = 0;
 
     if (mo_forward_task_method(g, c))
         return;
     rc = mo_rewrite_target(g, c, &t);
+    if (c->span && (rc == 0 || !may_wait)) /* else it is tried again */
+        mo_call_trace_route(c, since, &t, rc);
     if (rc == 0)
         mo_forward_start(g, c, &t);
     else if (mo_result_limit_is_call(g, c))

@@ -155,6 +155,7 @@ static void finish_close(struct mo_later *d)
 
     MO_BUG_ON(!mo_list_empty(&g->eps) || !mo_list_empty(&g->reads));
     mo_forward_drop_all(g);
+    mo_timer_stop(g->loop, &g->whole.retell);
     mo_gw_watch_fini(g);
     mo_map_fini(&g->parked);
     MO_BUG_ON(g->elicitations.len);
@@ -360,6 +361,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_list_init(&g->eps);
     mo_list_init(&g->views);
     g->whole = (struct mo_gw_view){.g = g, .expose = MO_GW_EXPOSE_SAME};
+    mo_gw_view_init(&g->whole);
     mo_list_init(&g->calls);
     mo_list_init(&g->list_waits);
     mo_list_init(&g->reads);
@@ -496,6 +498,16 @@ void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)
     mo_gw_view_changed(&g->whole, what, true);
     mo_list_each_entry_safe (v, &g->views, struct mo_gw_view, node)
         mo_gw_view_changed(v, what, false);
+}
+
+void mo_gateway_learn(struct mo_gateway *g, const char *server,
+                      const char *person)
+{
+    struct server_slot *s = mo_gw_find_slot(g, mo_span_cstr(server));
+
+    if (s && !mo_catalog_known(g->cat, s->no))
+        mo_catalog_refresh_slot(s, mo_span(NULL, 0), mo_span_cstr(person),
+                                mo_span(NULL, 0));
 }
 
 void mo_gateway_person(struct mo_gateway *g, const char *server,

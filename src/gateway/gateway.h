@@ -43,6 +43,10 @@ void mo_gateway_refresh(struct mo_gateway *g);
  * waited for it go on; the person's connection is closed. */
 void mo_gateway_person(struct mo_gateway *g, const char *server,
                        const char *person, bool connected);
+/* Reads the lists of a server over the connection of a person who has connected
+ * in another process, unless they are known. */
+void mo_gateway_learn(struct mo_gateway *g, const char *server,
+                      const char *person);
 /* True while any list is being read. */
 bool mo_gateway_busy(const struct mo_gateway *g);
 

@@ -19,9 +19,11 @@ void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what);
 void mo_gw_views_stale(struct mo_gateway *g);
 /* Clients of the view read a list: they are told of its next change. */
 void mo_gw_view_listed(struct mo_gw_view *v, enum mo_ep_what what);
-/* Tells the clients of the view, if they have read the list. sure: also if it
- * looks the same. */
+/* Tells the clients of the view, if they have read the list. Listens of modern
+ * clients are told in any case, soon: they may have read it in another process
+ * of the store. sure: also if it looks the same. */
 void mo_gw_view_changed(struct mo_gw_view *v, enum mo_ep_what what, bool sure);
+void mo_gw_view_init(struct mo_gw_view *v); /* its timer */
 /* For opts.watch: a client subscribes to a resource, or no longer does. */
 void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on);
 /* The catalogue or the view has changed: its clients' subscriptions follow. */

@@ -38,16 +38,46 @@ void mo_gw_view_listed(struct mo_gw_view *v, enum mo_ep_what what)
     v->listed[what] = true;
 }
 
+static void tell_clients(struct mo_gw_view *v, enum mo_ep_what what)
+{
+    void (*tell)(struct mo_endpoint * ep, enum mo_ep_what what) =
+        v->listed[what] ? mo_endpoint_changed : mo_endpoint_changed_listens;
+
+    v->listed[what] = v->untold[what] = false;
+    mo_list_each_entry_safe (x, &v->g->eps, struct gw_ep, node)
+        if (x->view == v)
+            tell(x->ep, what);
+}
+
+static void on_retell(struct mo_timer *t)
+{
+    struct mo_gw_view *v = mo_container_of(t, struct mo_gw_view, retell);
+
+    for (size_t i = 0; i < MO_COUNT(v->untold); i++)
+        if (v->untold[i])
+            tell_clients(v, (enum mo_ep_what)i);
+}
+
+void mo_gw_view_init(struct mo_gw_view *v)
+{
+    mo_timer_init(&v->retell, on_retell);
+}
+
 /* A view does not tell of changes outside of it. */
 void mo_gw_view_changed(struct mo_gw_view *v, enum mo_ep_what what, bool sure)
 {
-    if (!v->listed[what] ||
-        (!sure && v->part && sum_lists(v, what) == v->sums[what]))
+    uint64_t sum = v->part ? sum_lists(v, what) : 0;
+
+    if (!sure && v->part && sum == v->sums[what])
         return;
-    v->listed[what] = false;
-    mo_list_each_entry_safe (x, &v->g->eps, struct gw_ep, node)
-        if (x->view == v)
-            mo_endpoint_changed(x->ep, what);
+    v->sums[what] = sum;
+    if (v->listed[what]) {
+        tell_clients(v, what);
+        return;
+    }
+    v->untold[what] = true;
+    if (!mo_timer_on(&v->retell))
+        mo_timer_start(v->g->loop, &v->retell, GW_RETELL_MS);
 }
 
 /* --- subscriptions in a view ---------------------------------------------
@@ -151,6 +181,7 @@ struct mo_gw_view *mo_gateway_view_new(struct mo_gateway *g,
     if (!v)
         return mo_null(mo_fail(e, MO_ENOMEM, "view %s", c->name));
     v->g = g;
+    mo_gw_view_init(v);
     (void)snprintf(v->name, sizeof(v->name), "%s", c->name);
     v->part = mo_catalog_part_new(g->cat, mo_filter_new(c));
     v->expose = c->expose;
@@ -197,6 +228,7 @@ void mo_gateway_view_free(struct mo_gw_view *v)
     if (!v)
         return;
     drop_watches(v);
+    mo_timer_stop(v->g->loop, &v->retell);
     mo_list_del(&v->node);
     mo_router_index_free(v->router_index);
     mo_catalog_free(v->part);

@@ -5,9 +5,10 @@
 
 #define MIB            ((uint64_t)1024 * 1024)
 #define MISMATCH_SHOWN 60
+#define FILES_SIZE     (8 * MIB)
 #define REQUEST_PART   8 /* a box may use 8 times what it reserves */
 
-enum place { META, SPEC, POD_SEC, BOX, BOX_SEC, PLACES };
+enum place { META, SPEC, POD_SEC, BOX, BOX_SEC, NET, NET_SEC };
 
 enum compare {
     OURS, /* objects: all members of ours are there; lists: the same length */
@@ -118,7 +119,55 @@ static void w_volumes(struct mo_jw *w, const struct mo_pod *p)
     mo_jw_arr(w);
     w_volume(w, "workspace", p->workspace);
     w_volume(w, "tmp", p->tmp);
+    if (p->net_files)
+        w_volume(w, "files", FILES_SIZE);
     mo_jw_end(w);
+}
+
+/* Ports below 1024 without a capability. A sysctl of the pod alone, and one
+ * that Kubernetes calls safe since 1.22. */
+static void w_sysctls(struct mo_jw *w, const struct mo_pod *p)
+{
+    if (p->net_image)
+        mo_jw_raw(w, MO_SPAN("[{\"name\":\"net.ipv4.ip_unprivileged_port_"
+                             "start\",\"value\":\"0\"}]"));
+    else
+        mo_jw_null(w);
+}
+
+static void w_mount(struct mo_jw *w, const char *name, const char *path,
+                    bool read_only)
+{
+    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "name", name);
+    mo_jw_member_cstr(w, "mountPath", path);
+    if (read_only)
+        mo_jw_member_bool(w, "readOnly", true);
+    mo_jw_end(w);
+}
+
+static void w_mounts(struct mo_jw *w, const struct mo_pod *p)
+{
+    mo_jw_arr(w);
+    w_mount(w, "workspace", MO_POD_WORKSPACE, false);
+    w_mount(w, "tmp", "/tmp", false);
+    w_mount(w, "tmp", "/dev/shm", true); /* runtimes make it writable, 64 MB */
+    if (p->net_files)
+        w_mount(w, "files", MO_POD_FILES, true);
+    mo_jw_end(w);
+}
+
+static void w_net_mounts(struct mo_jw *w, const struct mo_pod *p)
+{
+    mo_jw_arr(w);
+    if (p->net_files)
+        w_mount(w, "files", MO_POD_FILES, false);
+    mo_jw_end(w);
+}
+
+static void w_net_image(struct mo_jw *w, const struct mo_pod *p)
+{
+    mo_jw_cstr(w, p->net_image);
 }
 
 static void w_uid(struct mo_jw *w, const struct mo_pod *p)
@@ -226,6 +275,7 @@ static const struct row rows[] = {
     {POD_SEC, "fsGroup", OURS, false, NULL, w_uid},
     {POD_SEC, "seccompProfile", OURS, true, "{\"type\":\"RuntimeDefault\"}",
      NULL},
+    {POD_SEC, "sysctls", OURS, true, NULL, w_sysctls},
     {BOX, "name", OURS, true, "\"" MO_POD_CONTAINER "\"", NULL},
     {BOX, "image", OURS, false, NULL, w_image},
     {BOX, "imagePullPolicy", OURS, false, NULL, w_pull},
@@ -236,20 +286,31 @@ static const struct row rows[] = {
     {BOX, "stdinOnce", OURS, false, NULL, w_once},
     {BOX, "tty", OURS, true, "false", NULL},
     {BOX, "resources", OURS, false, NULL, w_resources},
-    {BOX, "volumeMounts", OURS, true,
-     "[{\"name\":\"workspace\",\"mountPath\":\"" MO_POD_WORKSPACE "\"},"
-     "{\"name\":\"tmp\",\"mountPath\":\"/tmp\"},"
-     /* runtimes make it writable, 64 MB */
-     "{\"name\":\"tmp\",\"mountPath\":\"/dev/shm\",\"readOnly\":true}]",
-     NULL},
+    {BOX, "volumeMounts", OURS, true, NULL, w_mounts},
     {BOX_SEC, "allowPrivilegeEscalation", OURS, true, "false", NULL},
     {BOX_SEC, "privileged", OURS, true, "false", NULL},
     {BOX_SEC, "readOnlyRootFilesystem", OURS, true, "true", NULL},
     {BOX_SEC, "capabilities", OURS, true, "{\"drop\":[\"ALL\"]}", NULL},
+    {NET, "name", OURS, true, "\"" MO_POD_NET "\"", NULL},
+    {NET, "image", OURS, false, NULL, w_net_image},
+    {NET, "imagePullPolicy", OURS, false, NULL, w_pull},
+    {NET, "command", OURS, true, "[\"/mo-box\",\"--pause\"]", NULL},
+    {NET, "resources", OURS, true,
+     "{\"limits\":{\"memory\":\"96Mi\",\"cpu\":\"1\"},"
+     "\"requests\":{\"memory\":\"12Mi\",\"cpu\":\"50m\"}}",
+     NULL},
+    {NET, "env", OURS, true, "null", NULL},
+    {NET, "stdin", OURS, true, "false", NULL},
+    {NET, "tty", OURS, true, "false", NULL},
+    {NET, "volumeMounts", OURS, true, NULL, w_net_mounts},
+    {NET_SEC, "allowPrivilegeEscalation", OURS, true, "false", NULL},
+    {NET_SEC, "privileged", OURS, true, "false", NULL},
+    {NET_SEC, "readOnlyRootFilesystem", OURS, true, "true", NULL},
+    {NET_SEC, "capabilities", OURS, true, "{\"drop\":[\"ALL\"]}", NULL},
 };
 
-/* Members that must not be there. A container's own user or filter would
- * replace the pod's. */
+/* Members that must not be there; those of BOX and BOX_SEC in no container. A
+ * container's own user or filter would replace the pod's. */
 static const struct {
     enum place place;
     const char *key;
@@ -260,7 +321,6 @@ static const struct {
     {SPEC, "shareProcessNamespace"},
     {SPEC, "initContainers"},
     {SPEC, "ephemeralContainers"},
-    {POD_SEC, "sysctls"},
     {POD_SEC, "supplementalGroups"},
     {BOX, "args"},
     {BOX, "envFrom"},
@@ -311,6 +371,14 @@ static int write_rows(const struct mo_pod *p, bool fixed, struct mo_buf *b)
     write_place(&w, p, BOX, fixed);
     mo_jw_member_obj(&w, "securityContext");
     write_place(&w, p, BOX_SEC, fixed);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    if (p->net_image) {
+        mo_jw_obj(&w);
+        write_place(&w, p, NET, fixed);
+        mo_jw_member_obj(&w, "securityContext");
+        write_place(&w, p, NET_SEC, fixed);
+    }
     mo_jw_end_all(&w);
     return mo_buf_err(b);
 }
@@ -452,7 +520,8 @@ static bool has_all(struct mo_json ours, struct mo_json theirs)
 static struct mo_json place_of(struct mo_json pod, enum place place)
 {
     struct mo_json spec = mo_json_get(pod, "spec");
-    struct mo_json box = mo_json_at(mo_json_get(spec, "containers"), 0);
+    struct mo_json box = mo_json_at(mo_json_get(spec, "containers"),
+                                    place == NET || place == NET_SEC);
 
     switch (place) {
     case META:
@@ -462,6 +531,7 @@ static struct mo_json place_of(struct mo_json pod, enum place place)
     case POD_SEC:
         return mo_json_get(spec, "securityContext");
     case BOX:
+    case NET:
         return box;
     default:
         return mo_json_get(box, "securityContext");
@@ -476,34 +546,48 @@ static int mismatch(struct mo_err *e, const char *key, struct mo_json got)
                    key, n ? n : 7, n ? got.p : "nothing");
 }
 
-/* Also refuses a second container, such as a proxy that admission adds. */
-static int compare_absent(struct mo_json pod, struct mo_err *e)
+static int compare_absent(struct mo_json pod, bool net, struct mo_err *e)
 {
-    struct mo_json all = mo_json_get(mo_json_get(pod, "spec"), "containers");
-
-    if (mo_json_len(all) != 1)
-        return mismatch(e, "containers", all);
     for (size_t i = 0; i < MO_COUNT(absent); i++) {
-        struct mo_json v =
-            mo_json_get(place_of(pod, absent[i].place), absent[i].key);
+        enum place place = absent[i].place;
+        struct mo_json v;
 
+        if (net && place == BOX)
+            place = NET;
+        else if (net && place == BOX_SEC)
+            place = NET_SEC;
+        v = mo_json_get(place_of(pod, place), absent[i].key);
         if (!is_nothing(v))
             return mismatch(e, absent[i].key, v);
     }
     if (!is_nothing(mo_json_get(
-            mo_json_get(place_of(pod, BOX_SEC), "capabilities"), "add")))
+            mo_json_get(place_of(pod, net ? NET_SEC : BOX_SEC), "capabilities"),
+            "add")))
         return mo_fail(e, MO_EPOLICY, "the cluster added capabilities");
     return 0;
 }
 
-static bool volumes_ok(struct mo_json pod)
+/* Also refuses one more container, such as a proxy that admission adds. */
+static int compare_containers(const struct mo_pod *p, struct mo_json pod,
+                              struct mo_err *e)
+{
+    struct mo_json all = mo_json_get(mo_json_get(pod, "spec"), "containers");
+    int rc;
+
+    if (mo_json_len(all) != (p->net_image ? 2 : 1))
+        return mismatch(e, "containers", all);
+    rc = compare_absent(pod, false, e);
+    return rc == 0 && p->net_image ? compare_absent(pod, true, e) : rc;
+}
+
+static bool volumes_ok(const struct mo_pod *p, struct mo_json pod)
 {
     struct mo_json all = mo_json_get(mo_json_get(pod, "spec"), "volumes");
 
     mo_json_each (at, all)
         if (!mo_json_is(mo_json_get(at.val, "emptyDir"), MO_JSON_OBJECT))
             return false;
-    return mo_json_len(all) == 2;
+    return mo_json_len(all) == (p->net_files ? 3 : 2);
 }
 
 static int compare(const struct mo_pod *p, bool fixed, struct mo_json pod,
@@ -511,7 +595,7 @@ static int compare(const struct mo_pod *p, bool fixed, struct mo_json pod,
 {
     mo_autobuf struct mo_buf b = {.max = MO_POD_BODY_MAX};
     struct mo_json_doc doc = {.root = pod};
-    int rc = compare_absent(pod, e);
+    int rc = compare_containers(p, pod, e);
 
     if (rc < 0)
         return rc;
@@ -525,12 +609,12 @@ static int compare(const struct mo_pod *p, bool fixed, struct mo_json pod,
         struct mo_json ours = mo_json_get(place_of(doc.root, r->place), r->key);
         struct mo_json got = mo_json_get(place_of(pod, r->place), r->key);
 
-        if (fixed && !r->fixed)
+        if ((fixed && !r->fixed) || (r->place >= NET && !p->net_image))
             continue;
         if (r->how == SOME ? !has_all(ours, got) : !agrees(ours, got, 0))
             return mismatch(e, r->key, got);
     }
-    if (!volumes_ok(pod))
+    if (!volumes_ok(p, pod))
         return mismatch(e, "volumes",
                         mo_json_get(place_of(pod, SPEC), "volumes"));
     return 0;
@@ -541,7 +625,10 @@ int mo_pod_compare(const struct mo_pod *p, struct mo_json pod, struct mo_err *e)
     return compare(p, false, pod, e);
 }
 
-int mo_pod_compare_fixed(struct mo_json pod, struct mo_err *e)
+int mo_pod_compare_fixed(struct mo_json pod, bool net, bool files,
+                         struct mo_err *e)
 {
-    return compare(NULL, true, pod, e);
+    const struct mo_pod p = {.net_image = net ? "" : NULL, .net_files = files};
+
+    return compare(&p, true, pod, e);
 }

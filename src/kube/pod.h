@@ -18,7 +18,9 @@
 #define MO_POD_BODY_MAX  ((size_t)256 * 1024)
 #define MO_POD_CONTAINER "box"
 #define MO_POD_WORKSPACE "/workspace"
-#define MO_POD_POLICY    "mo-boxes" /* name of the NetworkPolicy */
+#define MO_POD_NET       "net" /* the container with the box's network */
+#define MO_POD_FILES     "/run/ca-certificates" /* of that network */
+#define MO_POD_POLICY    "mo-boxes"             /* name of the NetworkPolicy */
 
 struct mo_pod_pair {
     const char *key, *value;
@@ -41,6 +43,8 @@ struct mo_pod {
     bool once; /* stdin ends when the first client detaches */
     uint64_t memory, workspace, tmp; /* bytes */
     unsigned cpu_milli;
+    const char *net_image; /* NULL: it has no network */
+    bool net_files;        /* the network has files for the box */
 };
 
 /* MO_ETOOBIG, MO_ENOMEM. */
@@ -48,8 +52,9 @@ int mo_pod_write(const struct mo_pod *p, struct mo_buf *b);
 /* MO_EPOLICY names the first field that differs from what was asked for. */
 int mo_pod_compare(const struct mo_pod *p, struct mo_json pod,
                    struct mo_err *e);
-/* The fixed rows only. */
-int mo_pod_compare_fixed(struct mo_json pod, struct mo_err *e);
+/* The fixed rows only, of a pod with a network and its files, or without. */
+int mo_pod_compare_fixed(struct mo_json pod, bool net, bool files,
+                         struct mo_err *e);
 
 /* The NetworkPolicy of all boxes: no connection in or out. */
 int mo_pod_policy_write(struct mo_buf *b);
@@ -71,6 +76,7 @@ struct mo_pod_state {
     bool evicted;   /* ended by the cluster, not by its program */
     bool oom;       /* ended, out of memory */
     bool never_ran; /* ended: its program could not be started */
+    bool net_ended; /* running, but its network has ended */
     int code;       /* ended: exit status, or -1 */
     char name[80], uid[64], node[80];
     char why[200]; /* why it waits, or ended; "" if unknown */

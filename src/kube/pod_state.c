@@ -139,13 +139,35 @@ static void read_ended(struct mo_pod_state *s, struct mo_json status,
         s->code = (int)code;
 }
 
+static struct mo_json state_of(struct mo_json status, const char *container)
+{
+    mo_json_each (at, mo_json_get(status, "containerStatuses"))
+        if (mo_json_str_eq(mo_json_get(at.val, "name"),
+                           mo_span_cstr(container)))
+            return mo_json_get(at.val, "state");
+    return (struct mo_json){NULL, 0};
+}
+
+/* A pod has no container for a network, or it runs, waits or has ended. */
+static void read_running(struct mo_pod_state *s, struct mo_json status,
+                         struct mo_json net)
+{
+    s->phase = MO_POD_RUNNING;
+    s->net_ended = mo_json_is(mo_json_get(net, "terminated"), MO_JSON_OBJECT);
+    s->lost = !s->net_ended && is_false(condition(status, "Ready"));
+    if (!mo_json_is(mo_json_get(net, "waiting"), MO_JSON_OBJECT))
+        return;
+    s->phase = MO_POD_WAITING;
+    s->lost = false;
+    read_waiting(s, status, mo_json_get(net, "waiting"));
+}
+
 int mo_pod_read(struct mo_json pod, struct mo_pod_state *s, struct mo_err *e)
 {
     struct mo_json meta = mo_json_get(pod, "metadata");
     struct mo_json status = mo_json_get(pod, "status");
     struct mo_json phase = mo_json_get(status, "phase");
-    struct mo_json state = mo_json_get(
-        mo_json_at(mo_json_get(status, "containerStatuses"), 0), "state");
+    struct mo_json state = state_of(status, MO_POD_CONTAINER);
     struct mo_json ended = mo_json_get(state, "terminated");
 
     *s = (struct mo_pod_state){.code = -1};
@@ -162,8 +184,7 @@ int mo_pod_read(struct mo_json pod, struct mo_pod_state *s, struct mo_err *e)
         mo_json_str_eq(phase, MO_SPAN("Succeeded"))) {
         read_ended(s, status, ended);
     } else if (mo_json_is(mo_json_get(state, "running"), MO_JSON_OBJECT)) {
-        s->phase = MO_POD_RUNNING;
-        s->lost = is_false(condition(status, "Ready"));
+        read_running(s, status, state_of(status, MO_POD_NET));
     } else {
         read_waiting(s, status, mo_json_get(state, "waiting"));
     }

@@ -3,6 +3,22 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#ifdef MO_STATIC
+
+int mo_dso_load(const char *soname, const char *package,
+                const struct mo_dso_sym *syms, size_t n, void *table,
+                struct mo_err *e)
+{
+    (void)soname;
+    (void)package;
+    (void)e;
+    for (size_t i = 0; i < n; i++)
+        memcpy((char *)table + syms[i].at, &syms[i].fn, sizeof(syms[i].fn));
+    return 0;
+}
+
+#else
+
 int mo_dso_load(const char *soname, const char *package,
                 const struct mo_dso_sym *syms, size_t n, void *table,
                 struct mo_err *e)
@@ -27,3 +43,5 @@ int mo_dso_load(const char *soname, const char *package,
     }
     return 0;
 }
+
+#endif

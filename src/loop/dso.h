@@ -6,7 +6,7 @@
  * from the library's own header, and fills it with mo_dso_load() at first use.
  *
  * A loaded library is never unloaded: it may hold thread-local state and exit
- * handlers. */
+ * handlers. In a static program (MO_STATIC) the linker has filled the table. */
 #ifndef MO_LOOP_DSO_H
 #define MO_LOOP_DSO_H
 
@@ -17,13 +17,23 @@
 struct mo_dso_sym {
     const char *name;
     size_t at; /* offset of the function pointer in the table */
+#ifdef MO_STATIC
+    void (*fn)(void);
+#endif
 };
 
 /* One row of an X-macro list: MO_DSO_SYM(struct table, SSL_new). */
-#define MO_DSO_SYM(T, fn)                                                      \
-    {                                                                          \
-        .name = #fn, .at = offsetof(T, fn)                                     \
-    }
+#ifdef MO_STATIC
+#    define MO_DSO_SYM(T, f)                                                   \
+        {                                                                      \
+            .name = #f, .at = offsetof(T, f), .fn = (void (*)(void))(f)        \
+        }
+#else
+#    define MO_DSO_SYM(T, fn)                                                  \
+        {                                                                      \
+            .name = #fn, .at = offsetof(T, fn)                                 \
+        }
+#endif
 /* The table member for a function; calls through it are type-checked. */
 #define MO_DSO_MEMBER(fn) __typeof__(&fn) fn;
 

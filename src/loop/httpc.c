@@ -7,6 +7,7 @@
 #include "loop/httpc.h"
 
 #include "loop/httpc_priv.h"
+#include "loop/standalone.h"
 
 #define ACTIVE_DEFAULT  64u
 #define WAITING_DEFAULT 256u
@@ -307,10 +308,11 @@ struct mo_httpc *mo_httpc_new(struct mo_loop *l, const struct mo_httpc_opts *o,
                               struct mo_err *e)
 {
     struct mo_httpc *c = mo_new(struct mo_httpc);
+    const char *ca = o->ca ? o->ca : mo_standalone_ca();
 
-    if (c && o->ca)
-        c->ca = mo_strndup(o->ca, strlen(o->ca));
-    if (!c || (o->ca && !c->ca)) {
+    if (c && ca)
+        c->ca = mo_strndup(ca, strlen(ca));
+    if (!c || (ca && !c->ca)) {
         mo_free(c);
         return mo_null(mo_fail(e, MO_ENOMEM, "HTTPS client"));
     }

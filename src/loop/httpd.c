@@ -7,6 +7,7 @@
 #define IN_MAX       (IN_PAUSE + MO_LOOP_READ_BUF)
 #define QUEUE_HIGH   ((size_t)64 * 1024) /* queued bytes that stop parsing */
 #define FINISH_MS    1000
+#define LOOK_MS      20 /* whether another process has fewer connections */
 #define BODY_TOTAL   10 /* times body_ms */
 /* Default; the pages and clients of one machine need fewer. */
 #define PER_PEER_MIN 64u
@@ -361,8 +362,17 @@ static void listeners_pause(struct mo_httpd *h, bool paused)
                "%u connections are open: no more are accepted until one ends",
                h->stats.open);
     h->paused = paused;
-    for (size_t i = 0; i < h->nlisteners; i++)
+    /* one that goes on may accept at once, and pause all of them again */
+    for (size_t i = 0; i < h->nlisteners && h->paused == paused; i++)
         mo_listener_pause(h->listeners[i], paused);
+}
+
+static bool is_full(const struct mo_httpd *h)
+{
+    unsigned n =
+        h->o.crowd.all ? mo_crowd_open(&h->o.crowd) : h->stats.open - h->ninner;
+
+    return n >= h->o.limits.connections;
 }
 
 static void maybe_ended(struct mo_httpd *h)
@@ -374,6 +384,7 @@ static void maybe_ended(struct mo_httpd *h)
 static void conn_free(struct conn *c)
 {
     struct mo_httpd *h = c->h;
+    bool inner = c->inner;
 
     if (c->live)
         detach_handler(c);
@@ -387,7 +398,12 @@ static void conn_free(struct conn *c)
     mo_buf_fini(&c->body);
     mo_free(c);
     h->stats.open--;
-    if (h->paused && !h->closing && h->stats.open < h->o.limits.connections)
+    h->ninner -= inner;
+    if (h->o.crowd.all && !inner)
+        mo_crowd_leave(&h->o.crowd);
+    if (h->waiting && !h->closing)
+        mo_timer_start(h->loop, &h->look, 1); /* there may be room for it */
+    else if (h->paused && !h->closing && !is_full(h))
         listeners_pause(h, false);
     maybe_ended(h);
 }
@@ -453,18 +469,16 @@ static bool may_come(const struct mo_httpd *h, struct mo_stream *s)
     return false;
 }
 
-static void on_accept(void *ctx, struct mo_stream *plain)
+/* NULL: there is no memory, and the stream is closed. */
+static struct conn *serve_stream(struct mo_httpd *h, struct mo_stream *s)
 {
-    struct mo_httpd *h = ctx;
-    struct mo_stream *s = may_come(h, plain) ? wrap_tls(h, plain) : NULL;
     struct conn *c = s ? conn_new(h, s) : NULL;
 
     if (!c) {
         if (s)
             mo_stream_close(s, NULL);
-        return;
+        return NULL;
     }
-    s->counted = mo_peers_join(h->peers, mo_stream_peer(s));
     mo_log_about(h->loop->log, MO_DEBUG, "httpd",
                  &(struct mo_log_facts){.from = mo_stream_peer(s)},
                  "connection accepted");
@@ -472,10 +486,89 @@ static void on_accept(void *ctx, struct mo_stream *plain)
     mo_stream_attach(s, &conn_cb, c);
     c->phase = HEAD; /* a new connection must send a head in time */
     mo_httpd_conn_touch(c);
-    if (s->counted && s->counted->n > h->o.limits.per_peer)
+    return c;
+}
+
+static void count_conn(struct conn *c)
+{
+    struct mo_httpd *h = c->h;
+
+    c->s->counted = mo_peers_join(h->peers, mo_stream_peer(c->s));
+    if (c->s->counted && mo_peers_count(c->s->counted) > h->o.limits.per_peer)
         mo_httpd_conn_crowd(c);
-    if (h->stats.open >= h->o.limits.connections)
+    if (is_full(h))
         listeners_pause(h, true);
+}
+
+/* It has a place among the connections of all processes. */
+static void admit(struct mo_httpd *h, struct mo_stream *plain)
+{
+    struct conn *c = serve_stream(h, wrap_tls(h, plain));
+
+    if (!c) {
+        if (h->o.crowd.all)
+            mo_crowd_leave(&h->o.crowd);
+        return;
+    }
+    count_conn(c);
+    if (h->paused && h->o.crowd.all && !mo_timer_on(&h->look))
+        mo_timer_start(h->loop, &h->look, LOOK_MS);
+}
+
+void mo_httpd_take(struct mo_httpd *h, struct mo_stream *s)
+{
+    struct conn *c;
+
+    if (h->closing || is_full(h)) {
+        mo_stream_close(s, NULL);
+        return;
+    }
+    c = serve_stream(h, s);
+    if (c)
+        count_conn(c);
+}
+
+static void on_accept(void *ctx, struct mo_stream *plain)
+{
+    struct mo_httpd *h = ctx;
+
+    if (!may_come(h, plain))
+        return;
+    if (!h->o.crowd.all ||
+        mo_crowd_enter(&h->o.crowd, h->o.limits.connections)) {
+        admit(h, plain);
+        return;
+    }
+    h->waiting = plain;
+    listeners_pause(h, true);
+    mo_timer_start(h->loop, &h->look, LOOK_MS);
+}
+
+/* A connection of another process may have ended. */
+static void on_look(struct mo_timer *t)
+{
+    struct mo_httpd *h = mo_container_of(t, struct mo_httpd, look);
+
+    if (h->waiting && mo_crowd_enter(&h->o.crowd, h->o.limits.connections))
+        admit(h, mo_take_ptr(&h->waiting));
+    if (!h->waiting && h->paused && !is_full(h))
+        listeners_pause(h, false);
+    if (h->paused && !mo_timer_on(t))
+        mo_timer_start(h->loop, t, LOOK_MS);
+}
+
+static void on_accept_inner(void *ctx, struct mo_stream *s)
+{
+    struct mo_httpd *h = ctx;
+    struct conn *c = mo_stream_is_own_user(s) ? serve_stream(h, s) : NULL;
+
+    if (!c) {
+        if (!mo_stream_is_own_user(s))
+            mo_stream_close(s, NULL);
+        return;
+    }
+    c->inner = true;
+    h->ninner++;
 }
 
 static void fill_limits(struct mo_httpd_limits *m)
@@ -522,7 +615,7 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
     struct mo_httpd *h = mo_new(struct mo_httpd);
 
     if (h)
-        h->peers = mo_peers_new();
+        h->peers = mo_peers_new(&o->crowd);
     if (!h || !h->peers) {
         mo_free(h);
         return mo_null(mo_fail(e, MO_ENOMEM, "http server"));
@@ -534,6 +627,7 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
     MO_BUG_ON(o->headers.n > MO_HTTPD_HEADERS_MAX);
     mo_buf_init(&h->scratch, HEADERS_MAX + MO_HTTPD_HEADERS_MAX + 1024);
     mo_timer_init(&h->grace, close_all);
+    mo_timer_init(&h->look, on_look);
     mo_later_init(&h->ended, on_ended);
     return h;
 }
@@ -552,6 +646,13 @@ int mo_httpd_listen(struct mo_httpd *h, const struct mo_listen_opts *o,
     return rc;
 }
 
+int mo_httpd_listen_inner(struct mo_httpd *h, const struct mo_listen_opts *o,
+                          struct mo_err *e)
+{
+    MO_BUG_ON(h->inner);
+    return mo_listen(h->loop, o, on_accept_inner, h, &h->inner, e);
+}
+
 unsigned mo_httpd_port(const struct mo_httpd *h)
 {
     return h->nlisteners ? mo_listener_port(h->listeners[0]) : 0;
@@ -567,7 +668,9 @@ void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m)
     h->o.limits = *m;
     fill_limits(&h->o.limits);
     if (!h->closing)
-        listeners_pause(h, h->stats.open >= h->o.limits.connections);
+        listeners_pause(h, h->waiting || is_full(h));
+    if (h->paused && h->o.crowd.all && !mo_timer_on(&h->look))
+        mo_timer_start(h->loop, &h->look, LOOK_MS);
 }
 
 static bool is_from(const struct mo_req *rq, const char *who, const char *door,
@@ -597,6 +700,11 @@ void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
     for (size_t i = 0; i < h->nlisteners; i++)
         mo_listener_close(h->listeners[i]);
     h->nlisteners = 0;
+    if (h->inner)
+        mo_listener_close(mo_take_ptr(&h->inner));
+    mo_timer_stop(h->loop, &h->look);
+    if (h->waiting)
+        mo_stream_close(mo_take_ptr(&h->waiting), NULL);
     mo_list_each_entry (c, &h->conns, struct conn, node) {
         c->keep = false;
         if (c->s && !c->live && !mo_http1_begun(c->parser)) {

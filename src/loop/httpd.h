@@ -33,6 +33,7 @@
 #define MO_LOOP_HTTPD_H
 
 #include "codec/http/http1.h"
+#include "loop/crowd.h"
 #include "loop/net.h"
 
 struct mo_httpd;
@@ -67,12 +68,24 @@ struct mo_httpd_opts {
     /* Unix sockets: close connections of other users than this one and root,
      * and read nothing from them. */
     bool own_user;
+    /* Limits of connections hold for all processes in it; all NULL: none. */
+    struct mo_crowd_place crowd;
 };
 
 struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
                               struct mo_err *e);
 int mo_httpd_listen(struct mo_httpd *h, const struct mo_listen_opts *o,
                     struct mo_err *e);
+/* Serves a connection that its giver has accepted and judged: neither `tls` nor
+ * `own_user` of the options apply to it. Takes the stream, and closes it if
+ * `connections` are open. Not for a server with a
+ * crowd. */
+void mo_httpd_take(struct mo_httpd *h, struct mo_stream *s);
+/* The same for other processes of this program, which pass on what their
+ * clients send: connections have no TLS, are not counted, and their requests
+ * count as sent over TLS if the server has it. */
+int mo_httpd_listen_inner(struct mo_httpd *h, const struct mo_listen_opts *o,
+                          struct mo_err *e);
 unsigned mo_httpd_port(const struct mo_httpd *h); /* of the first listener */
 /* Use this context for new connections, e.g. after a certificate was renewed.
  * Borrowed. */
@@ -133,6 +146,8 @@ struct mo_req {
 };
 
 const char *mo_req_peer(const struct mo_req *rq);
+/* Another process of this program passed it on (mo_httpd_listen_inner()). */
+bool mo_req_is_inner(const struct mo_req *rq);
 bool mo_req_is_tls(const struct mo_req *rq);
 /* A process of this user or of root sent it, over a unix socket. */
 bool mo_req_is_own_user(const struct mo_req *rq);
@@ -172,5 +187,8 @@ void mo_req_abort(struct mo_req *rq);
 int mo_req_upgrade(struct mo_req *rq, const char *protocol,
                    struct mo_stream **out, struct mo_span *early,
                    struct mo_err *e);
+/* The same without an answer: the new owner of the stream sends it. */
+int mo_req_take(struct mo_req *rq, struct mo_stream **out,
+                struct mo_span *early, struct mo_err *e);
 
 #endif

@@ -228,13 +228,15 @@ void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
 }
 
 /* Connections at a time that are told "too many": a part of those that the
- * peer leaves to others. */
-static unsigned crowd_max(const struct mo_httpd_limits *m)
+ * peer leaves to others, in all processes. */
+static unsigned crowd_max(const struct mo_httpd *h)
 {
+    const struct mo_httpd_limits *m = &h->o.limits;
+    unsigned parts = 2 * (h->o.crowd.all ? h->o.crowd.count : 1);
     unsigned rest =
         m->connections > m->per_peer ? m->connections - m->per_peer : 0;
 
-    return rest / 2 < CROWD_MAX ? rest / 2 : CROWD_MAX;
+    return rest / parts < CROWD_MAX ? rest / parts : CROWD_MAX;
 }
 
 void mo_httpd_conn_crowd(struct conn *c)
@@ -246,8 +248,8 @@ void mo_httpd_conn_crowd(struct conn *c)
                  &(struct mo_log_facts){.from = mo_stream_peer(c->s)},
                  "connection refused: the peer has %u, "
                  "server.limits.connectionsPerPeer is %u",
-                 c->s->counted->n - 1, h->o.limits.per_peer);
-    if (h->crowded >= crowd_max(&h->o.limits)) {
+                 mo_peers_count(c->s->counted) - 1, h->o.limits.per_peer);
+    if (h->crowded >= crowd_max(h)) {
         mo_stream_close(c->s, NULL);
         return;
     }
@@ -285,6 +287,18 @@ void mo_req_body(struct mo_req *rq, size_t max,
     mo_httpd_conn_kick(c);
 }
 
+static void hand_over(struct conn *c, struct mo_stream **out,
+                      struct mo_span *early)
+{
+    mo_stream_pause(c->s);
+    *out = c->s;
+    *early = c->cur ? *c->cur : mo_buf_view(&c->in);
+    c->s = NULL;
+    c->started = true;
+    mo_timer_stop(c->h->loop, &c->timer);
+    finished_answer(c);
+}
+
 int mo_req_upgrade(struct mo_req *rq, const char *protocol,
                    struct mo_stream **out, struct mo_span *early,
                    struct mo_err *e)
@@ -307,14 +321,20 @@ int mo_req_upgrade(struct mo_req *rq, const char *protocol,
     if (!c->s || send_out(c, &head, 1) < 0)
         return mo_fail(e, MO_ECLOSED,
                        "upgrade: the client closed the connection");
-    mo_stream_pause(c->s);
-    *out = c->s;
     c->status = 101;
-    *early = c->cur ? *c->cur : mo_buf_view(&c->in);
-    c->s = NULL;
-    c->started = true;
-    mo_timer_stop(c->h->loop, &c->timer);
-    finished_answer(c);
+    hand_over(c, out, early);
+    return 0;
+}
+
+int mo_req_take(struct mo_req *rq, struct mo_stream **out,
+                struct mo_span *early, struct mo_err *e)
+{
+    struct conn *c = conn_of(rq);
+
+    MO_BUG_ON(c->started);
+    if (!c->s)
+        return mo_fail(e, MO_ECLOSED, "the client closed the connection");
+    hand_over(c, out, early);
     return 0;
 }
 
@@ -334,9 +354,14 @@ bool mo_req_is_own_user(const struct mo_req *rq)
     return c->s && mo_stream_is_own_user(c->s);
 }
 
+bool mo_req_is_inner(const struct mo_req *rq)
+{
+    return conn_of(rq)->inner;
+}
+
 bool mo_req_is_tls(const struct mo_req *rq)
 {
     const struct conn *c = conn_of(rq);
 
-    return c->s && mo_stream_is_tls(c->s);
+    return c->inner ? c->h->o.tls != NULL : c->s && mo_stream_is_tls(c->s);
 }

@@ -47,6 +47,7 @@ struct conn {
     int status; /* of the answer; 0 before it */
     enum phase phase;
     bool crowded;   /* its peer has too many: it only gets an answer */
+    bool inner;     /* of another process of this program; not counted */
     bool working;   /* inside work_conn() */
     bool whole;     /* the whole request has been received */
     bool live;      /* a request is with the handler */
@@ -64,6 +65,8 @@ struct mo_httpd {
     struct mo_httpd_opts o;
     struct mo_listener *listeners[4];
     size_t nlisteners;
+    struct mo_listener *inner; /* never paused; or NULL */
+    unsigned ninner;           /* its connections */
     struct mo_list conns;
     struct mo_peers *peers; /* of streams, also of upgraded ones */
     unsigned crowded;       /* open connections that only get an answer */
@@ -78,6 +81,10 @@ struct mo_httpd {
         char ctype[64];
     } lead;
     bool paused, closing;
+    /* A connection that has come while all processes together had as many as
+     * they may: it is served when one of them ends, which nobody tells us. */
+    struct mo_stream *waiting;
+    struct mo_timer look;
     struct mo_timer grace;
     struct mo_later ended;
     struct mo_gone gone;

@@ -28,9 +28,18 @@ void mo_httpu_x_move(struct mo_httpu_x *x, enum x_state to)
 
 static void unlink_conn(struct mo_httpu_x *x)
 {
-    if (x->conn)
-        x->conn->x = NULL;
+    struct mo_httpu_conn *c = x->conn;
+
+    if (!c)
+        return;
+    x->sent |= !c->s || !x->u->tls || mo_tls_is_ready(c->s);
+    c->x = NULL;
     x->conn = NULL;
+}
+
+bool mo_httpu_is_unsent(const struct mo_httpu_x *x)
+{
+    return !x->sent;
 }
 
 void mo_httpu_x_end(struct mo_httpu_x *x, const struct mo_err *why)
@@ -257,6 +266,7 @@ struct mo_httpu *mo_httpu_new(struct mo_loop *l, const struct mo_httpu_opts *o,
     u->max_idle = or_default(o->idle, IDLE_DEFAULT);
     u->keep_ms = or_default(o->keep_ms, KEEP_MS_DEFAULT);
     u->own_user = o->own_user;
+    u->loss_ms = o->loss_ms;
     mo_list_init(&u->waiting);
     mo_list_init(&u->busy);
     mo_list_init(&u->idle);

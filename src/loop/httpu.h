@@ -26,6 +26,7 @@ struct mo_httpu_opts {
     struct mo_tls_ctx *tls; /* NULL: no TLS; borrowed until gone */
     const char *sni;        /* with tls; may be NULL */
     bool own_user;          /* only to a process of this user or of root */
+    unsigned loss_ms;       /* see mo_stream_notice_loss(); 0: never */
     unsigned conns;         /* default 32 */
     unsigned waiting;       /* default 256 */
     unsigned idle;          /* default 4 */
@@ -41,6 +42,9 @@ int mo_httpu_start(struct mo_httpu *u, const struct mo_http_call *c,
                    const struct mo_http_cb *cb, void *ctx,
                    struct mo_httpu_x **out, struct mo_err *e);
 void mo_httpu_cancel(struct mo_httpu_x *x); /* on_done: MO_ECANCELED */
+/* In on_done: nothing of the request can have reached the daemon, since there
+ * was no connection, or its TLS handshake was not complete. */
+bool mo_httpu_is_unsent(const struct mo_httpu_x *x);
 /* Stop and continue reading its answer. Bytes that were read already still
  * come. */
 void mo_httpu_pause(struct mo_httpu_x *x, bool paused);

@@ -277,6 +277,8 @@ struct mo_httpu_conn *mo_httpu_conn_new(struct mo_httpu *u, struct mo_stream *s,
 {
     struct mo_httpu_conn *c;
 
+    if (u->loss_ms)
+        mo_stream_notice_loss(s, u->loss_ms);
     if (u->tls && mo_tls_wrap(u->tls, s, false, u->sni, &s, e) < 0)
         return NULL;
     c = mo_new(struct mo_httpu_conn);

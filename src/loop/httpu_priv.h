@@ -23,6 +23,7 @@ struct mo_httpu {
     struct mo_tls_ctx *tls;
     unsigned max_conns, max_waiting, max_idle, keep_ms;
     bool own_user;
+    unsigned loss_ms;
     struct mo_list waiting; /* requests in order of arrival */
     struct mo_list busy;    /* requests that dial, use a connection or end */
     struct mo_list idle;    /* connections; the most recent is last */
@@ -52,6 +53,7 @@ struct mo_httpu_x {
     uint64_t got, max_bytes;
     size_t queued; /* at the last check of the idle timer */
     bool in_head, bodiless, idempotent, fresh;
+    bool sent; /* on a connection that was ready; known at the end */
 };
 
 struct mo_httpu_conn {

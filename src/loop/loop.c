@@ -196,6 +196,16 @@ const struct mo_log *mo_loop_log(const struct mo_loop *l)
     return l->log;
 }
 
+struct mo_tracer *mo_loop_tracer(const struct mo_loop *l)
+{
+    return l->tracer;
+}
+
+void mo_loop_set_tracer(struct mo_loop *l, struct mo_tracer *t)
+{
+    l->tracer = t;
+}
+
 int mo_loop_secret(struct mo_loop *l, struct mo_span secret)
 {
     return l->log ? mo_log_secret(l->log, secret) : 0;

@@ -36,6 +36,12 @@ int mo_loop_secret(struct mo_loop *l, struct mo_span secret);
 void mo_loop_blank(const struct mo_loop *l, struct mo_err *e);
 uint64_t mo_loop_now(const struct mo_loop *l); /* ns, cached per iteration */
 
+/* The tracer of what runs on this loop (trace/trace.h); NULL: tracing is off.
+ * Borrowed. */
+struct mo_tracer;
+struct mo_tracer *mo_loop_tracer(const struct mo_loop *l);
+void mo_loop_set_tracer(struct mo_loop *l, struct mo_tracer *t);
+
 /* The callback of an object that has ended, if its owner wants one. */
 struct mo_gone {
     void (*fire)(void *ctx);

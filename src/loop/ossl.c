@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "loop/standalone.h"
 #include "loop/tls.h"
 
 /* TLS 1.2: forward secrecy and authenticated encryption only. TLS 1.3 has
@@ -98,8 +99,8 @@ static int pick_alpn(SSL *ssl, const unsigned char **out, unsigned char *n,
 {
     const struct mo_tls_ctx *c = ctx;
     unsigned char *got;
-    int rc = c->f.SSL_select_next_proto(&got, n, c->h2 ? both : HTTP11,
-                                        c->h2 ? H2_LEN : HTTP11_LEN, in, in_n);
+    int rc =
+        c->f.SSL_select_next_proto(&got, n, c->protos, c->nprotos, in, in_n);
 
     (void)ssl;
     if (rc != OPENSSL_NPN_NEGOTIATED)
@@ -109,23 +110,22 @@ static int pick_alpn(SSL *ssl, const unsigned char **out, unsigned char *n,
 }
 
 /* SSL_CTX_set_alpn_protos() returns 0 on success. */
-static int set_protocols(struct mo_tls_ctx *c, struct mo_err *e)
+int mo_ossl_protocols(struct mo_tls_ctx *c, struct mo_err *e)
 {
-    const unsigned char *p = c->h2 ? both : HTTP11;
     int rc = 0;
 
     if (c->server)
         c->f.SSL_CTX_set_alpn_select_cb(c->ssl, pick_alpn, c);
     else
-        rc = c->f.SSL_CTX_set_alpn_protos(c->ssl, p,
-                                          c->h2 ? BOTH_LEN : HTTP11_LEN);
+        rc = c->f.SSL_CTX_set_alpn_protos(c->ssl, c->protos, c->nprotos);
     return rc ? mo_ossl_fail(&c->f, e, "TLS protocols") : 0;
 }
 
 int mo_tls_use_h2(struct mo_tls_ctx *c, struct mo_err *e)
 {
-    c->h2 = true;
-    return set_protocols(c, e);
+    c->protos = both;
+    c->nprotos = c->server ? H2_LEN : BOTH_LEN;
+    return mo_ossl_protocols(c, e);
 }
 
 static int set_rules(struct mo_tls_ctx *c, struct mo_err *e)
@@ -147,7 +147,9 @@ static int set_rules(struct mo_tls_ctx *c, struct mo_err *e)
         (void)f->SSL_CTX_set_num_tickets(c->ssl, 1);
     else
         f->SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, NULL);
-    return set_protocols(c, e);
+    c->protos = HTTP11;
+    c->nprotos = HTTP11_LEN;
+    return mo_ossl_protocols(c, e);
 }
 
 struct mo_tls_ctx *mo_ossl_ctx_new(bool server, struct mo_err *e)
@@ -189,6 +191,8 @@ struct mo_tls_ctx *mo_tls_server_new(const char *cert, const char *key,
 
 static int use_ca(struct mo_tls_ctx *c, const char *ca, struct mo_err *e)
 {
+    if (!ca)
+        ca = mo_standalone_ca();
     if (!ca) {
         if (c->f.SSL_CTX_set_default_verify_paths(c->ssl) == 1)
             return 0;
@@ -230,6 +234,7 @@ void mo_tls_free(struct mo_tls_ctx *c)
     if (c->refs)
         return;
     c->f.SSL_CTX_free(c->ssl);
+    mo_tls_psk_free(c->psk);
     mo_free(c);
 }
 

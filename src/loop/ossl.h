@@ -12,6 +12,7 @@
 #include <openssl/x509v3.h>
 
 #include "loop/dso.h"
+#include "loop/tls.h"
 
 /* clang-format off */
 #define MO_OSSL_FUNCTIONS(X)                                                   \
@@ -31,20 +32,44 @@
     X(SSL_read) X(SSL_select_next_proto) X(SSL_set0_rbio) X(SSL_set0_wbio)     \
     X(SSL_set1_host) X(SSL_set_accept_state) X(SSL_set_connect_state)          \
     X(SSL_shutdown) X(SSL_write) X(TLS_client_method) X(TLS_server_method)     \
-    X(X509_VERIFY_PARAM_set1_ip_asc) X(X509_verify_cert_error_string)
+    X(X509_VERIFY_PARAM_set1_ip_asc) X(X509_verify_cert_error_string)          \
+    X(SSL_CIPHER_find) X(SSL_CTX_set_ciphersuites)                             \
+    X(SSL_CTX_set_psk_find_session_callback)                                   \
+    X(SSL_CTX_set_psk_use_session_callback) X(SSL_SESSION_free)                \
+    X(SSL_SESSION_new) X(SSL_SESSION_set1_master_key)                          \
+    X(SSL_SESSION_set_cipher) X(SSL_SESSION_set_protocol_version)              \
+    X(SSL_get_ex_data) X(SSL_session_reused) X(SSL_set_ex_data)
 /* clang-format on */
 
 struct mo_ossl {
     MO_OSSL_FUNCTIONS(MO_DSO_MEMBER)
 };
 
+struct mo_tls_psk; /* tls_psk.c */
+
 struct mo_tls_ctx {
     struct mo_ossl f;
     SSL_CTX *ssl;
     unsigned refs;
     unsigned handshake_ms;
-    bool server, h2;
+    bool server;
+    const unsigned char *protos; /* of ALPN, each with its length before it */
+    unsigned nprotos;            /* bytes */
+    struct mo_tls_psk *psk;      /* NULL: certificates */
 };
+
+/* A connection as the callbacks for keys see it; it is OpenSSL's data 0. */
+struct mo_tls_psk_conn {
+    const struct mo_tls_psk *psk;
+    const struct mo_ossl *f;
+    const char *wanted; /* client: the name of the peer */
+    char identity[96];  /* client: what it offers */
+    enum mo_tls_refusal refusal;
+};
+
+void mo_tls_psk_free(struct mo_tls_psk *k); /* NULL is fine */
+/* Offers or accepts the protocols that are set. */
+int mo_ossl_protocols(struct mo_tls_ctx *c, struct mo_err *e);
 
 /* A server's context lacks only its certificate and key. */
 struct mo_tls_ctx *mo_ossl_ctx_new(bool server, struct mo_err *e);

@@ -6,15 +6,19 @@
 
 struct mo_peers {
     struct mo_map map;
+    struct mo_crowd_place crowd;
     bool closed; /* freed when the last peer leaves */
 };
 
-struct mo_peers *mo_peers_new(void)
+struct mo_peers *mo_peers_new(const struct mo_crowd_place *crowd)
 {
     struct mo_peers *t = mo_new(struct mo_peers);
 
-    if (t)
-        mo_map_init_lent(&t->map, PEERS_MAX);
+    if (!t)
+        return NULL;
+    mo_map_init_lent(&t->map, PEERS_MAX);
+    if (crowd)
+        t->crowd = *crowd;
     return t;
 }
 
@@ -58,14 +62,31 @@ static bool read_peer(const char *peer, struct mo_peer *out)
     return true;
 }
 
-struct mo_peer *mo_peers_join(struct mo_peers *t, const char *peer)
+static struct mo_span key_of(const struct mo_peer *p)
+{
+    return mo_span((const char *)p->key, p->len);
+}
+
+static void count_for_others(const struct mo_peer *p, int add)
+{
+    if (p->table->crowd.all)
+        mo_crowd_peer(&p->table->crowd, key_of(p), add);
+}
+
+unsigned mo_peers_count(const struct mo_peer *p)
+{
+    const struct mo_crowd_place *crowd = &p->table->crowd;
+
+    return p->n + (crowd->all ? mo_crowd_others(crowd, key_of(p)) : 0);
+}
+
+static struct mo_peer *join(struct mo_peers *t, const char *peer)
 {
     struct mo_peer want = {.table = t, .n = 1}, *p;
-    struct mo_span key;
 
     if (!read_peer(peer, &want))
         return NULL;
-    p = mo_map_get(&t->map, mo_span((const char *)want.key, want.len));
+    p = mo_map_get(&t->map, key_of(&want));
     if (p) {
         p->n++;
         return p;
@@ -74,20 +95,31 @@ struct mo_peer *mo_peers_join(struct mo_peers *t, const char *peer)
     if (!p)
         return NULL;
     *p = want;
-    key = mo_span((const char *)p->key, p->len);
-    if (mo_map_put(&t->map, key, p, NULL) == 0)
+    if (mo_map_put(&t->map, key_of(p), p, NULL) == 0)
         return p;
     mo_free(p);
     return NULL;
+}
+
+struct mo_peer *mo_peers_join(struct mo_peers *t, const char *peer)
+{
+    struct mo_peer *p = join(t, peer);
+
+    if (p)
+        count_for_others(p, 1);
+    return p;
 }
 
 void mo_peers_leave(struct mo_peer *p)
 {
     struct mo_peers *t = p ? p->table : NULL;
 
-    if (!p || --p->n)
+    if (!p)
         return;
-    (void)mo_map_del(&t->map, mo_span((const char *)p->key, p->len));
+    count_for_others(p, -1);
+    if (--p->n)
+        return;
+    (void)mo_map_del(&t->map, key_of(p));
     mo_free(p);
     maybe_free(t);
 }

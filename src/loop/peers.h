@@ -11,6 +11,7 @@
 #define MO_LOOP_PEERS_H
 
 #include "base/map.h"
+#include "loop/crowd.h"
 
 struct mo_peers;
 
@@ -18,14 +19,17 @@ struct mo_peer {
     struct mo_peers *table;
     unsigned char key[8];
     size_t len;
-    unsigned n; /* joined */
+    unsigned n; /* joined, in this process */
 };
 
-struct mo_peers *mo_peers_new(void); /* NULL: no memory */
+/* NULL: no memory. crowd: where to count for other processes; or NULL. */
+struct mo_peers *mo_peers_new(const struct mo_crowd_place *crowd);
 void mo_peers_free(struct mo_peers *t);
 
 /* Count one more for "ADDRESS:PORT"; NULL: it is not counted. */
 struct mo_peer *mo_peers_join(struct mo_peers *t, const char *peer);
 void mo_peers_leave(struct mo_peer *p); /* NULL is fine */
+/* In all processes. */
+unsigned mo_peers_count(const struct mo_peer *p);
 
 #endif

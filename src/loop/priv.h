@@ -16,9 +16,10 @@ struct mo_loop {
     uv_loop_t uv;
     struct mo_log *log;
     struct mo_timer log_flush;
-    uv_timer_t tick;     /* the one libuv timer behind all timers */
-    uv_idle_t spin;      /* active while calls are deferred */
-    uv_prepare_t before; /* before it waits; both run the soon list */
+    struct mo_tracer *tracer; /* or NULL */
+    uv_timer_t tick;          /* the one libuv timer behind all timers */
+    uv_idle_t spin;           /* active while calls are deferred */
+    uv_prepare_t before;      /* before it waits; both run the soon list */
     uv_check_t after;
     struct mo_timer *heap;
     struct mo_list later, soon;

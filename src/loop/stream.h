@@ -73,6 +73,11 @@ bool mo_stream_is_tls(const struct mo_stream *s);
 /* The peer is a process of this user or of root, at a unix socket. */
 bool mo_stream_is_own_user(const struct mo_stream *s);
 
+/* Of a TCP connection to another machine, before it is wrapped: if that stops
+ * answering without a word (power, network), the stream is closed about `ms`
+ * later, whether or not anything is sent. Nothing on other streams. */
+void mo_stream_notice_loss(struct mo_stream *s, unsigned ms);
+
 /* Wrap a connected fd (socket or pipe end); the stream owns it from then on,
  * also on failure. rfd is for reading, wfd for writing: equal if one descriptor
  * does both, -1 if that direction does not exist. */

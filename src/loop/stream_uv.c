@@ -4,6 +4,8 @@
  * most one uv_write is active, on `sending`; when it ends the two buffers are
  * swapped. Both are freed when empty, so an idle connection holds none. */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -438,4 +440,21 @@ int mo_stream_from_fds(struct mo_loop *l, int rfd, int wfd,
         mo_uvs_name_tcp(u);
     *out = &u->s;
     return 0;
+}
+
+/* The kernel asks an idle peer every ms / 3, and gives up after ms without an
+ * answer to that or to data (TCP_USER_TIMEOUT stands for the count of both). */
+void mo_stream_notice_loss(struct mo_stream *s, unsigned ms)
+{
+    struct uvs *u = mo_container_of(s, struct uvs, s);
+    const int on = 1, s3 = ms < 3000 ? 1 : (int)(ms / 3000);
+    int fd = -1;
+
+    if (s->ops->tls || !u->has_r || u->r.stream.type != UV_TCP ||
+        uv_fileno((const uv_handle_t *)&u->r, &fd) < 0)
+        return;
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &s3, sizeof(s3));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &s3, sizeof(s3));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }

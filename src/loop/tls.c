@@ -38,8 +38,9 @@ struct tls {
     struct mo_later later; /* pump, report a kept failure, or gone */
     struct mo_err failed;  /* kept until an owner is attached */
     bool server, established, shut;
-    struct mo_gone ready; /* told when the handshake is complete */
-    char name[NAME_SHOW]; /* the server's name, for messages */
+    struct mo_gone ready;       /* told when the handshake is complete */
+    struct mo_tls_psk_conn psk; /* with a key */
+    char name[NAME_SHOW];       /* the server's name, for messages */
 };
 
 static void close_with_error(struct tls *t, const struct mo_err *why)
@@ -185,6 +186,20 @@ static void tls_shutdown(struct mo_stream *s)
 
 /* --- handshake ----------------------------------------------------------- */
 
+/* With a key: what an error of OpenSSL means, or NULL. */
+static const char *hint_of_key(const struct tls *t, int reason)
+{
+    if (t->server && t->psk.refusal == MO_TLS_REFUSED_KEY)
+        return "it has another key";
+    if (t->server && t->psk.refusal == MO_TLS_REFUSED_NAME)
+        return "it wanted another server than this one";
+    if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
+        return "it has another key, or is not the server that was wanted";
+    if (reason == SSL_R_UNSUPPORTED_PROTOCOL)
+        return "the peer does not speak TLS 1.3";
+    return NULL;
+}
+
 static void handshake_failed(struct tls *t)
 {
     static const struct {
@@ -207,6 +222,8 @@ static void handshake_failed(struct tls *t)
         if (ERR_GET_LIB(last) == ERR_LIB_SSL &&
             ERR_GET_REASON(last) == hints[i].reason)
             hint = hints[i].text;
+    if (t->ctx->psk && hint_of_key(t, ERR_GET_REASON(last)))
+        hint = hint_of_key(t, ERR_GET_REASON(last));
     if (!t->server && verdict != X509_V_OK)
         hint = f->X509_verify_cert_error_string(verdict);
     if (hint) {
@@ -255,6 +272,11 @@ static bool continue_handshake(struct tls *t)
     }
     if (flush_out(t) < 0 || rc != 1)
         return false;
+    if (t->ctx->psk && !f->SSL_session_reused(t->ssl)) {
+        close_with_error(
+            t, mo_error(MO_ETLS, "TLS with %s: without the key", t->base.peer));
+        return false;
+    }
     t->established = true;
     mo_timer_stop(t->base.loop, &t->handshake);
     mo_gone_fire(t->ready);
@@ -503,7 +525,12 @@ static bool ssl_init(struct tls *t, const char *sni)
         f->SSL_set_accept_state(t->ssl);
     else
         f->SSL_set_connect_state(t->ssl);
-    return t->server || !sni || expect_name(t, sni);
+    if (!t->ctx->psk)
+        return t->server || !sni || expect_name(t, sni);
+    (void)snprintf(t->name, sizeof(t->name), "%s", sni ? sni : "");
+    t->psk =
+        (struct mo_tls_psk_conn){.psk = t->ctx->psk, .f = f, .wanted = t->name};
+    return f->SSL_set_ex_data(t->ssl, 0, &t->psk) == 1;
 }
 
 static struct tls *tls_new(struct mo_tls_ctx *c, struct mo_stream *under,
@@ -570,12 +597,27 @@ void mo_tls_on_ready(struct mo_stream *s, void (*fn)(void *ctx), void *ctx)
     t->ready = (struct mo_gone){fn, ctx};
 }
 
-bool mo_tls_is_h2(const struct mo_stream *s)
+struct mo_span mo_tls_protocol(const struct mo_stream *s)
 {
     const struct tls *t = mo_container_of(s, struct tls, base);
     const unsigned char *p = NULL;
     unsigned n = 0;
 
     t->ctx->f.SSL_get0_alpn_selected(t->ssl, &p, &n);
-    return n == 2 && memcmp(p, "h2", 2) == 0;
+    return mo_span((const char *)p, n);
+}
+
+bool mo_tls_is_h2(const struct mo_stream *s)
+{
+    return mo_span_is(mo_tls_protocol(s), "h2");
+}
+
+bool mo_tls_is_ready(const struct mo_stream *s)
+{
+    return mo_container_of(s, const struct tls, base)->established;
+}
+
+enum mo_tls_refusal mo_tls_refused(const struct mo_stream *s)
+{
+    return mo_container_of(s, const struct tls, base)->psk.refusal;
 }

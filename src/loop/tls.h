@@ -43,6 +43,37 @@ struct mo_tls_ctx *mo_tls_client_new(const struct mo_tls_client_opts *o,
  * offers h2; a server then accepts h2 only. */
 int mo_tls_use_h2(struct mo_tls_ctx *c, struct mo_err *e);
 
+/* --- keys instead of certificates (tls_psk.c) -----------------------------
+ *
+ * Both ends have the same key and prove it to each other in the handshake: TLS
+ * 1.3 with an external PSK and (EC)DHE, so a key that is stolen later opens no
+ * recording. There are no certificates, tickets or early data; an end without
+ * the key gets no byte of the other's.
+ *
+ * A client names the peer that it wants (`sni` of mo_tls_wrap()), and a server
+ * refuses connections for other names. So a connection that was led to another
+ * holder of the key, or back to its own process, ends in the handshake. */
+
+#define MO_TLS_PSK_KEY_MIN  32
+#define MO_TLS_PSK_NAME_MAX 32 /* with the NUL */
+
+struct mo_tls_psk_opts {
+    bool server;
+    struct mo_span key;    /* at least MO_TLS_PSK_KEY_MIN bytes; copied */
+    const char *protocols; /* of ALPN, with blanks between */
+    const char *name;      /* of a server: its own; may be set later */
+};
+struct mo_tls_ctx *mo_tls_psk_new(const struct mo_tls_psk_opts *o,
+                                  struct mo_err *e);
+void mo_tls_psk_name(struct mo_tls_ctx *c, const char *name);
+
+/* Why a server with a key refused a client. */
+enum mo_tls_refusal {
+    MO_TLS_REFUSED_OTHER, /* no TLS, no key, too late, gone */
+    MO_TLS_REFUSED_KEY,   /* another key */
+    MO_TLS_REFUSED_NAME,  /* it wanted another server */
+};
+
 void mo_tls_free(struct mo_tls_ctx *c); /* NULL is fine */
 void mo_tls_handshake_ms(struct mo_tls_ctx *c, unsigned ms);
 
@@ -60,5 +91,12 @@ int mo_tls_feed(struct mo_stream *s, struct mo_span first, struct mo_err *e);
 void mo_tls_on_ready(struct mo_stream *s, void (*fn)(void *ctx), void *ctx);
 /* Whether the peers agreed on h2; only after the handshake. */
 bool mo_tls_is_h2(const struct mo_stream *s);
+/* The protocol that they agreed on, or empty; only after the handshake. */
+struct mo_span mo_tls_protocol(const struct mo_stream *s);
+/* Whether the handshake is complete: before, nothing of ours was sent. Also
+ * valid inside on_close(). */
+bool mo_tls_is_ready(const struct mo_stream *s);
+/* With a key, after a failed handshake; also inside on_close(). */
+enum mo_tls_refusal mo_tls_refused(const struct mo_stream *s);
 
 #endif

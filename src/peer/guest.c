@@ -259,22 +259,22 @@ static void on_late(struct mo_timer *t)
 /* --- coming --------------------------------------------------------------- */
 
 /* Also where the directory was opened to others by mistake. */
-static bool may_come(const struct mo_peers *p, const struct mo_stream *s)
+static bool is_trusted(const struct mo_peers *p, const struct mo_stream *s)
 {
     if (mo_stream_is_own_user(s))
-        return !p->stopped && p->nguests < MO_PEER_GUESTS;
+        return true;
     mo_log_about(mo_loop_log(p->loop), MO_WARN, "peer",
                  &(struct mo_log_facts){.from = mo_stream_peer(s)},
                  "refused at the peer socket: another user");
     return false;
 }
 
-static void on_accept(void *ctx, struct mo_stream *s)
+static void let_in(struct mo_peers *p, struct mo_stream *s)
 {
     static const struct mo_stream_cb cb = {.on_read = on_read,
                                            .on_close = on_stream_closed};
-    struct mo_peers *p = ctx;
-    struct guest *g = may_come(p, s) ? mo_new(struct guest) : NULL;
+    bool full = p->stopped || p->nguests >= MO_PEER_GUESTS;
+    struct guest *g = full ? NULL : mo_new(struct guest);
 
     if (!g) {
         mo_stream_close(s, NULL);
@@ -291,6 +291,19 @@ static void on_accept(void *ctx, struct mo_stream *s)
     mo_stream_attach(s, &cb, g);
 }
 
+static void on_accept(void *ctx, struct mo_stream *s)
+{
+    if (is_trusted(ctx, s))
+        let_in(ctx, s);
+    else
+        mo_stream_close(s, NULL);
+}
+
+void mo_peer_guest_far(void *ctx, struct mo_stream *s)
+{
+    let_in(ctx, s);
+}
+
 int mo_peer_guests_open(struct mo_peers *p, struct mo_err *e)
 {
     char addr[PEER_PATH_MAX + 8];
@@ -302,8 +315,10 @@ int mo_peer_guests_open(struct mo_peers *p, struct mo_err *e)
 
 void mo_peer_guests_stop(struct mo_peers *p)
 {
-    mo_listener_close(mo_take_ptr(&p->listener));
-    (void)unlink(p->path);
+    if (p->listener)
+        mo_listener_close(mo_take_ptr(&p->listener));
+    if (p->path[0])
+        (void)unlink(p->path);
     mo_list_each_entry (g, &p->guests, struct guest, node) {
         if (g->s && !g->joined)
             mo_stream_close(g->s, NULL);

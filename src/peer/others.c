@@ -12,17 +12,14 @@ struct asked {
 };
 
 /* NAME.peer becomes NAME.http. */
-static bool set_path(struct mo_other *o, const char *peer_path)
+static void set_near(struct mo_other *o, const char *peer_path)
 {
     struct mo_span path = mo_span_cstr(peer_path);
     size_t suffix = sizeof(MO_INSTANCE_PEER) - 1;
-    int n;
 
-    if (!mo_span_ends(path, MO_SPAN(MO_INSTANCE_PEER)))
-        return false;
-    n = snprintf(o->path, sizeof(o->path), "%.*s" MO_OTHER_SUFFIX,
-                 (int)(path.n - suffix), path.p);
-    return n > 0 && (size_t)n < sizeof(o->path);
+    if (mo_span_ends(path, MO_SPAN(MO_INSTANCE_PEER)) && path.n < PEER_PATH_MAX)
+        (void)snprintf(o->path, sizeof(o->path), "%.*s" MO_OTHER_SUFFIX,
+                       (int)(path.n - suffix), path.p);
 }
 
 static bool read_other(const struct asked *a, const struct mo_row *row,
@@ -34,13 +31,19 @@ static bool read_other(const struct asked *a, const struct mo_row *row,
 
     if (!mo_span_strip(&name, MO_SPAN(PEER_MARK)) || name.n == 0 ||
         name.n >= sizeof(o->instance) ||
-        mo_peer_address_read(a->p, row->doc, &at, &e) < 0 ||
-        !set_path(o, at.path))
+        mo_peer_address_read(a->p, row->doc, &at, &e) < 0)
         return false;
+    o->path[0] = '\0';
     (void)snprintf(o->instance, sizeof(o->instance), "%.*s", (int)name.n,
                    name.p);
-    o->is_near = at.is_near;
-    return !a->all || (at.is_near && strcmp(o->instance, a->p->instance) != 0);
+    if (at.version == 0)
+        (void)mo_peer_no_version(a->p, o->instance, &at, &e);
+    else if (at.is_far)
+        (void)snprintf(o->path, sizeof(o->path), "%.*s@%s", (int)name.n, name.p,
+                       at.far);
+    else if (at.is_near)
+        set_near(o, at.path);
+    return !a->all || (o->path[0] && strcmp(o->instance, a->p->instance) != 0);
 }
 
 static void on_rows(void *ctx, const struct mo_rows *rows,

@@ -7,6 +7,7 @@
  *
  *   seat -> chat of this process                     (nothing in between)
  *   seat -> unix socket -> guest -> chat of the holder
+ *   seat -> TLS (cluster.h) -> guest -> chat of the holder, on another machine
  *
  * A seat first joins here. If a living process has the lease, the seat asks the
  * store who that is and where it listens (address.h), and joins there. It moves
@@ -26,14 +27,16 @@
  *   3. MO_SEAT_COMMANDS of MO_SEAT_BYTES together may be unanswered; more are
  *      refused ("busy").
  *
- * Trust: a peer is a process of the same user or of root, at a socket of mode
- * 0600 in a directory of mode 0700. Such a process can read and write the store
- * and the memory of this one, so it gains nothing by lying about whom it speaks
- * for. Hence a guest is believed what the gate of its own process has judged:
- * owner, door, name, role, groups and personal token. Groups are sent again
- * with every ping. Everything else is checked as for a member here: the
- * session's owner, its shares, rules, digests, limits. Sign-outs and revoked
- * tokens are noticed by the process of the seat, which then leaves it.
+ * Trust: a peer on this machine is a process of the same user or of root, at a
+ * socket of mode 0600 in a directory of mode 0700; one on another machine has
+ * the key of the cluster (cluster.h), which is as good. Such a process can read
+ * and write the store and the memory of this one, so it gains nothing by lying
+ * about whom it speaks for. Hence a guest is believed what the gate of its own
+ * process has judged: owner, door, name, role, groups and personal token.
+ * Groups are sent again with every ping. Everything else is checked as for a
+ * member here: the session's owner, its shares, rules, digests, limits.
+ * Sign-outs and revoked tokens are noticed by the process of the seat, which
+ * then leaves it.
  *
  * Limits: MO_PEER_GUESTS connections; MO_PEER_QUEUE_MAX bytes wait for one
  * that does not read, then it is closed and its seat joins again. */
@@ -55,7 +58,8 @@ struct mo_peers;
 struct mo_seat;
 
 struct mo_peers_opts {
-    struct mo_agent *agent;
+    struct mo_agent *agent; /* NULL: no conversations; others find us for HTTP
+                             * requests only (others.h), nobody may join */
     struct mo_store *store;
     const char *instance; /* session/instance.h */
     const char *dir;      /* of its files; NULL: others cannot reach us */
@@ -63,6 +67,10 @@ struct mo_peers_opts {
 
 int mo_peers_open(struct mo_loop *l, const struct mo_peers_opts *o,
                   struct mo_peers **out, struct mo_err *e);
+/* Other machines, too: ours may be reached, and theirs. Borrowed until it is
+ * gone. */
+struct mo_cluster;
+void mo_peers_cluster(struct mo_peers *p, struct mo_cluster *c);
 struct mo_agent *mo_peers_agent(const struct mo_peers *p);
 /* Who know groups of people, for rules that name some; borrowed. */
 void mo_peers_people(struct mo_peers *p, struct mo_people *const *people);

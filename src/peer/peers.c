@@ -28,7 +28,7 @@ static void listen_for_guests(struct mo_peers *p, const char *dir)
 
     if (n < 0 || (size_t)n >= sizeof(p->path))
         rc = mo_fail(&e, MO_ETOOBIG, "%s is too long for a socket in it", dir);
-    if (rc == 0)
+    if (rc == 0 && p->agent)
         rc = mo_peer_guests_open(p, &e);
     if (rc == 0)
         return;
@@ -59,6 +59,14 @@ int mo_peers_open(struct mo_loop *l, const struct mo_peers_opts *o,
     return 0;
 }
 
+void mo_peers_cluster(struct mo_peers *p, struct mo_cluster *c)
+{
+    p->cluster = c;
+    mo_cluster_name(c, p->instance);
+    mo_cluster_take(c, MO_CLUSTER_PEER, mo_peer_guest_far, p);
+    mo_peer_address_again(p);
+}
+
 struct mo_agent *mo_peers_agent(const struct mo_peers *p)
 {
     return p->agent;
@@ -82,9 +90,12 @@ void mo_peers_stop(struct mo_peers *p)
 {
     p->stopped = true;
     mo_seats_stop(p);
-    if (!p->path[0])
+    if (p->cluster)
+        mo_cluster_stop(p->cluster);
+    if (!p->path[0] && !p->cluster)
         return;
-    mo_peer_guests_stop(p);
+    if (p->listener)
+        mo_peer_guests_stop(p);
     mo_peer_address_remove(p);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "loop/net.h"
+#include "peer/cluster.h"
 #include "peer/peer.h"
 #include "peer/wire.h"
 #include "session/instance.h"
@@ -26,10 +27,12 @@ struct mo_peers {
     char boot[PEER_BOOT_MAX]; /* of this machine's kernel */
     char path[PEER_PATH_MAX]; /* "": others cannot reach us */
     struct mo_listener *listener;
+    struct mo_cluster *cluster; /* to other machines; NULL: none */
     struct mo_list guests, seats;
     unsigned nguests, nseats;
     unsigned pending; /* store operations under way */
-    struct mo_timer again;
+    struct mo_timer again, sweep;
+    char foreign[MO_INSTANCE_MAX]; /* logged last: no version in common */
     bool stopped, closing;
     struct mo_later later; /* the end */
     struct mo_gone gone;
@@ -47,21 +50,36 @@ int mo_peer_join_here(struct mo_peers *p, struct mo_join *j,
 
 /* Where a process listens, from its document in the store. */
 struct peer_address {
-    char path[PEER_PATH_MAX];
-    bool is_near; /* on this machine, since it was started */
+    char path[PEER_PATH_MAX];         /* its unix socket, or "" */
+    char far[MO_CLUSTER_ADDRESS_MAX]; /* for other machines, or "" */
+    bool is_near; /* on this machine, since it was started: use its path */
+    bool is_far;  /* use the other one; neither: it cannot be reached */
     uint64_t at;  /* wall ms: when it was written */
+    uint64_t speaks[2]; /* versions of the protocol, from and to */
+    unsigned version;   /* the highest that we speak too; 0: none */
 };
 
 int mo_peer_address_read(const struct mo_peers *p, struct mo_span doc,
                          struct peer_address *out, struct mo_err *e);
+/* Why there is no way to that instance: no version in common. Says so in the
+ * log, too, once for each instance in a row. */
+const struct mo_err *mo_peer_no_version(struct mo_peers *p,
+                                        const char *instance,
+                                        const struct peer_address *a,
+                                        struct mo_err *e);
 void mo_peer_address_init(struct mo_peers *p);
 /* Writes ours, again until it is written, and removes those of the dead. */
 void mo_peer_address_publish(struct mo_peers *p);
+/* There is more to say: other machines can reach us. From then on the documents
+ * are looked at every SWEEP_MS. */
+void mo_peer_address_again(struct mo_peers *p);
 void mo_peer_address_remove(struct mo_peers *p);
 
 /* --- guest.c -------------------------------------------------------------- */
 
 int mo_peer_guests_open(struct mo_peers *p, struct mo_err *e);
+/* From another machine, with the key; ctx: struct mo_peers. */
+void mo_peer_guest_far(void *ctx, struct mo_stream *s);
 void mo_peer_guests_stop(struct mo_peers *p);
 
 /* --- seat.c --------------------------------------------------------------- */
@@ -96,6 +114,8 @@ struct mo_seat {
     struct mo_member *member; /* HERE */
     struct mo_dial *dial;     /* DIALING */
     struct mo_stream *stream; /* THERE, and until it is closed */
+    bool stream_far;          /* to another machine */
+    bool stream_ready;        /* anything has come */
     struct mo_peer_frames in;
     uint64_t heard;        /* ns: when anything last came */
     const char *out;       /* why the holder has closed it, or NULL */

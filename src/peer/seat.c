@@ -71,6 +71,15 @@ static void seat_over(struct mo_seat *s)
     mo_loop_defer(s->p->loop, &s->later);
 }
 
+/* Over TCP a close with unread input would lose commands that were sent. */
+static void leave_stream(struct mo_seat *s)
+{
+    if (s->stream_far)
+        mo_stream_finish(s->stream, LEAVE_MS);
+    else
+        mo_stream_leave(s->stream, LEAVE_MS);
+}
+
 static void close_seat(struct mo_seat *s, const char *reason,
                        const struct mo_err *why)
 {
@@ -81,7 +90,7 @@ static void close_seat(struct mo_seat *s, const char *reason,
         mo_chat_leave(mo_take_ptr(&s->member));
     mo_seat_detach(s);
     if (s->stream)
-        mo_stream_leave(s->stream, LEAVE_MS);
+        leave_stream(s);
     if (s->farewell.len > 0)
         cb->on_event(s->ctx, "session:closed", mo_buf_view(&s->farewell));
     cb->on_closed(s->ctx, reason, why);
@@ -234,6 +243,7 @@ static void on_read(void *ctx, char *p, size_t n)
     int rc = 1;
 
     s->heard = mo_now_ns();
+    s->stream_ready = true;
     while (rc == 1 && s->state == SEAT_THERE && !s->out) {
         rc = mo_peer_frames_next(&s->in, &in, &f);
         if (rc == 1)
@@ -274,6 +284,8 @@ static void on_stream_closed(void *ctx, const struct mo_err *why)
 {
     struct mo_seat *s = ctx;
 
+    if (s->stream_far && !s->stream_ready && why)
+        mo_cluster_failed(s->p->cluster, s->holder, why);
     s->stream = NULL;
     mo_peer_frames_fini(&s->in);
     mo_timer_stop(s->p->loop, &s->timer);
@@ -341,7 +353,7 @@ static int send_join(struct mo_seat *s)
     j.person.groups = mo_buf_cstr(&groups);
     if (s->was_ready)
         j.model = mo_span(NULL, 0);
-    mo_wire_put_join(&b, &j);
+    mo_wire_put_join(&b, &j, s->address.version);
     return mo_buf_err(&b) ? mo_buf_err(&b)
                           : mo_stream_write(s->stream, mo_buf_view(&b));
 }
@@ -351,12 +363,17 @@ static void on_dialed(void *ctx, struct mo_stream *st,
 
 static void dial(struct mo_seat *s)
 {
-    char addr[PEER_PATH_MAX + 8];
+    const struct peer_address *a = &s->address;
+    char addr[sizeof(a->far) + 8];
     struct mo_err e;
 
-    (void)snprintf(addr, sizeof(addr), "unix:%s", s->address.path);
+    if (a->is_far)
+        (void)snprintf(addr, sizeof(addr), "%s", a->far);
+    else
+        (void)snprintf(addr, sizeof(addr), "unix:%s", a->path);
     s->state = SEAT_DIALING;
-    if (mo_dial(s->p->loop, addr, DIAL_MS, on_dialed, s, &s->dial, &e) < 0)
+    if (mo_dial(s->p->loop, addr, a->is_far ? MO_CLUSTER_DIAL_MS : DIAL_MS,
+                on_dialed, s, &s->dial, &e) < 0)
         wait_for_holder(s, &e);
     else
         s->pending++;
@@ -383,6 +400,8 @@ static bool break_lease(struct mo_seat *s)
     struct mo_join j;
     struct mo_err e;
 
+    if (!s->address.is_near)
+        return false;
     while (dir.n > 0 && dir.p[dir.n - 1] != '/')
         dir.n--;
     if (!mo_instance_dead_in(dir, mo_span_cstr(s->holder)))
@@ -395,36 +414,21 @@ static bool break_lease(struct mo_seat *s)
     return true;
 }
 
-static void on_dialed(void *ctx, struct mo_stream *st, const struct mo_err *why)
+/* The seat is connected to the holder, or, on another machine, to what is about
+ * to prove that it is. */
+static void go_there(struct mo_seat *s, struct mo_stream *st)
 {
     static const struct mo_stream_cb cb = {.on_read = on_read,
                                            .on_close = on_stream_closed};
-    struct mo_seat *s = ctx;
 
-    s->pending--;
-    s->dial = NULL;
-    if (s->state != SEAT_DIALING || (st && !mo_stream_is_own_user(st)) ||
-        (s->member && s->ready)) {
-        if (st)
-            mo_stream_close(st, NULL);
-        if (s->state == SEAT_OVER)
-            seat_settle(s);
-        else if (s->state == SEAT_DIALING)
-            wait_for_holder(
-                s, mo_error(MO_EPOLICY, "its socket is another user's"));
-        return;
-    }
-    if (!st) {
-        if (s->member || !break_lease(s))
-            wait_for_holder(s, why);
-        return;
-    }
     if (s->member) {
         mo_chat_leave(mo_take_ptr(&s->member));
         s->rounds = 1; /* until it is told something there */
     }
     s->state = SEAT_THERE;
     s->stream = st;
+    s->stream_far = s->address.is_far;
+    s->stream_ready = false;
     s->out = NULL;
     s->heard = mo_now_ns();
     mo_peer_frames_init(&s->in, MO_WIRE_EVENT_MAX);
@@ -434,6 +438,47 @@ static void on_dialed(void *ctx, struct mo_stream *st, const struct mo_err *why)
         mo_stream_close(st, NULL);
     else
         mo_timer_start(s->p->loop, &s->timer, PING_MS);
+}
+
+/* Nobody is to be told anything before this. */
+static int trust_stream(struct mo_seat *s, struct mo_stream **st,
+                        struct mo_err *e)
+{
+    if (s->address.is_far)
+        return mo_cluster_wrap(s->p->cluster, *st, s->holder, st, e);
+    if (mo_stream_is_own_user(*st))
+        return 0;
+    mo_stream_close(*st, NULL);
+    return mo_fail(e, MO_EPOLICY, "its socket is another user's");
+}
+
+static void on_dialed(void *ctx, struct mo_stream *st, const struct mo_err *why)
+{
+    struct mo_seat *s = ctx;
+    struct mo_err e;
+
+    s->pending--;
+    s->dial = NULL;
+    if (s->state != SEAT_DIALING || (s->member && s->ready)) {
+        if (st)
+            mo_stream_close(st, NULL);
+        if (s->state == SEAT_OVER)
+            seat_settle(s);
+        else if (s->state == SEAT_DIALING)
+            wait_for_holder(s, mo_error(MO_EBUSY, "it is open here"));
+        return;
+    }
+    if (!st && s->address.is_far)
+        mo_cluster_failed(s->p->cluster, s->holder, why);
+    if (!st) {
+        if (s->member || !break_lease(s))
+            wait_for_holder(s, why);
+        return;
+    }
+    if (trust_stream(s, &st, &e) < 0)
+        wait_for_holder(s, &e);
+    else
+        go_there(s, st);
 }
 
 /* --- which process has it ------------------------------------------------- */
@@ -463,8 +508,11 @@ static void on_address(void *ctx, const struct mo_rows *rows,
         wait_for_holder(s, mo_error(MO_ENOTFOUND, "it has no address"));
     else if (mo_peer_address_read(s->p, rows->v[0].doc, &s->address, &e) < 0)
         wait_for_holder(s, &e);
-    else if (!s->address.is_near)
+    else if (!s->address.is_near && !s->address.is_far)
         wait_for_holder(s, mo_error(MO_EUNAVAIL, "it is on another machine"));
+    else if (s->address.version == 0)
+        wait_for_holder(s,
+                        mo_peer_no_version(s->p, s->holder, &s->address, &e));
     else
         dial(s);
 }
@@ -610,7 +658,7 @@ int mo_seat_join(struct mo_peers *p, const struct mo_join *j,
     mo_list_init(&s->commands);
     mo_timer_init(&s->timer, on_timer);
     mo_later_init(&s->later, on_later);
-    mo_wire_put_join(&s->join, j);
+    mo_wire_put_join(&s->join, j, MO_WIRE_MAX);
     rc = mo_buf_err(&s->join);
     if (rc < 0)
         (void)mo_fail(e, rc, "the session cannot be joined");
@@ -651,7 +699,7 @@ void mo_seat_leave(struct mo_seat *s)
         mo_chat_leave(mo_take_ptr(&s->member));
     mo_seat_detach(s);
     if (s->stream)
-        mo_stream_leave(s->stream, LEAVE_MS);
+        leave_stream(s);
     if (s->dial)
         mo_dial_cancel(s->dial);
     seat_over(s);

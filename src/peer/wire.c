@@ -23,11 +23,22 @@ static void put_text(struct mo_buf *b, const char *text)
     mo_peer_put(b, text ? mo_span(text, strlen(text) + 1) : mo_span("", 1));
 }
 
-void mo_wire_put_join(struct mo_buf *b, const struct mo_join *j)
+unsigned mo_wire_common(uint64_t min, uint64_t max)
+{
+    uint64_t low = min > MO_WIRE_MIN ? min : MO_WIRE_MIN;
+    uint64_t high = max < MO_WIRE_MAX ? max : MO_WIRE_MAX;
+
+    return low <= high ? (unsigned)high : 0;
+}
+
+void mo_wire_put_join(struct mo_buf *b, const struct mo_join *j,
+                      unsigned version)
 {
     size_t at = mo_peer_begin(b, MO_PEER_JOIN);
+    char number[16];
 
-    mo_peer_put(b, MO_SPAN(MO_WIRE_VERSION));
+    (void)snprintf(number, sizeof(number), "%u", version);
+    mo_peer_put(b, mo_span_cstr(number));
     mo_peer_put(b, j->session);
     mo_peer_put(b, j->model);
     mo_peer_put(b, j->key);
@@ -79,12 +90,17 @@ int mo_wire_join(struct mo_span data, struct mo_join *out, struct mo_err *e)
 {
     struct mo_span version, door;
     bool has_door;
+    uint64_t n = 0;
 
     *out = (struct mo_join){.door = NULL};
     if (!mo_peer_field(&data, &version, NULL))
         return mo_fail(e, MO_EPROTO, "not a join");
-    if (!mo_span_is(version, MO_WIRE_VERSION))
-        return mo_fail(e, MO_EPOLICY, "the other process has another version");
+    if (mo_span_u64(version, &n) < 0 || mo_wire_common(n, n) == 0)
+        return mo_fail(e, MO_EPOLICY,
+                       "the other process speaks version %.*s, this one %u "
+                       "to %u",
+                       version.n < 8 ? (int)version.n : 8, version.p,
+                       MO_WIRE_MIN, MO_WIRE_MAX);
     if (!mo_peer_field(&data, &out->session, NULL) ||
         !mo_peer_field(&data, &out->model, NULL) ||
         !mo_peer_field(&data, &out->key, NULL) ||

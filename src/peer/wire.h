@@ -16,7 +16,10 @@
 #include "agent/chat/chat.h"
 #include "codec/peer_frame.h"
 
-#define MO_WIRE_VERSION     "1"
+/* Versions of this protocol that we speak, the HTTP between servers included
+ * (web/relay.h). Two processes use the highest that both speak. */
+#define MO_WIRE_MIN         1
+#define MO_WIRE_MAX         1
 /* From a seat: a message, or a decision with edited arguments. */
 #define MO_WIRE_COMMAND_MAX ((size_t)2 * 1024 * 1024)
 /* From a guest: an event. */
@@ -40,8 +43,14 @@ enum mo_wire_kind {
 
 /* --- joins ---------------------------------------------------------------- */
 
-void mo_wire_put_join(struct mo_buf *b, const struct mo_join *j);
-/* Of a JOIN's data; the spans point into it. MO_EPOLICY: another version. */
+/* The highest version that we and a process that speaks min to max have in
+ * common; 0: none. */
+unsigned mo_wire_common(uint64_t min, uint64_t max);
+
+void mo_wire_put_join(struct mo_buf *b, const struct mo_join *j,
+                      unsigned version);
+/* Of a JOIN's data; the spans point into it. MO_EPOLICY: a version that we do
+ * not speak. */
 int mo_wire_join(struct mo_span data, struct mo_join *out, struct mo_err *e);
 
 void mo_wire_put_ping(struct mo_buf *b, const char *groups);

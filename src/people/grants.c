@@ -45,6 +45,7 @@ struct mo_grants {
     uint64_t round;
     uint64_t began, read_at; /* ns: the last reading, and the last good one */
     unsigned ops;            /* under way in the store */
+    unsigned changes;        /* when the last reading began */
     bool is_reading, is_read, is_closed;
 };
 
@@ -300,7 +301,22 @@ static void drop_unseen(struct mo_grants *g)
         remove_entry(g, en);
 }
 
+/* Another worker has changed something since the last reading began. */
+static bool is_outdated(const struct mo_grants *g)
+{
+    return g->o.changes && atomic_load(g->o.changes) != g->changes;
+}
+
+static void tell_workers(struct mo_grants *g)
+{
+    if (!g->o.changes)
+        return;
+    if (atomic_fetch_add(g->o.changes, 1) == g->changes)
+        g->changes++; /* we know it */
+}
+
 static void start_tick(struct mo_grants *g);
+static void begin_reading(struct mo_grants *g);
 
 static void end_reading(struct mo_grants *g, const struct mo_err *why)
 {
@@ -312,6 +328,10 @@ static void end_reading(struct mo_grants *g, const struct mo_err *why)
         g->is_read = true;
         g->read_at = mo_loop_now(g->o.loop);
         drop_unseen(g);
+    }
+    if (!why && is_outdated(g) && !mo_list_empty(&g->waiting)) {
+        begin_reading(g); /* they asked for what is new */
+        return;
     }
     start_tick(g);
     g->ops++; /* who is told may close the table */
@@ -362,6 +382,8 @@ static void begin_reading(struct mo_grants *g)
     g->is_reading = true;
     g->began = mo_loop_now(g->o.loop);
     g->round++;
+    if (g->o.changes)
+        g->changes = atomic_load(g->o.changes);
     g->last[0] = '\0';
     read_page(g);
 }
@@ -493,6 +515,8 @@ int mo_grants_check(struct mo_grants *g, struct mo_span text,
         return mo_fail(e, MO_EPOLICY, "the token is malformed");
     if (!g->is_read || now - g->read_at >= MO_GRANTS_STALE_MS * MO_MS)
         return mo_fail(e, MO_EUNAVAIL, "personal tokens cannot be read");
+    if (is_outdated(g))
+        return mo_fail(e, MO_EUNAVAIL, "personal tokens must be read");
     en = mo_map_get(&g->by_id, mo_grant_id_of(text));
     if (!en && (g->is_reading || now - g->began >= MO_GRANTS_PAUSE_MS * MO_MS))
         return mo_fail(e, MO_EUNAVAIL, "personal tokens must be read");
@@ -501,6 +525,8 @@ int mo_grants_check(struct mo_grants *g, struct mo_span text,
                        "there is no such personal token (any more)");
     if (en->is_over || en->pub.expires <= mo_wall_coarse_ms())
         return mo_fail(e, MO_EPOLICY, "the personal token has expired");
+    if (g->o.changes && !en->pub.used)
+        mo_timer_start(g->o.loop, &g->tick, 1); /* others want to show it */
     en->pub.used = mo_wall_coarse_ms();
     *out = &en->pub;
     return 0;
@@ -581,6 +607,8 @@ static void on_added(void *ctx, const struct mo_err *why)
             why = &e;
         start_tick(a.grants);
     }
+    if (!a.grants->is_closed)
+        tell_workers(a.grants);
     a.done(a.ctx, why);
 }
 
@@ -649,6 +677,8 @@ static void on_revoked(void *ctx, const struct mo_err *why)
     mo_free(ctx);
     if (en)
         en->round = r.grants->round + 1;
+    if (!r.grants->is_closed)
+        tell_workers(r.grants);
     r.done(r.ctx, why);
 }
 

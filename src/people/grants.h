@@ -5,7 +5,7 @@
  * take. An unknown id leads to a reading at once, because another process may
  * have made the token just now, but at most one in MO_GRANTS_PAUSE_MS: guessing
  * cannot flood the store. If the store does not answer, what is known is valid
- * for MO_GRANTS_STALE_MS.
+ * for MO_GRANTS_STALE_MS. Workers of one server know changes at once.
  *
  *   grant:ID             the document (grant.h)
  *   grant:ID:used        {"at"}: the last use, written at most once a minute.
@@ -25,6 +25,8 @@
  * operation. */
 #ifndef MO_PEOPLE_GRANTS_H
 #define MO_PEOPLE_GRANTS_H
+
+#include <stdatomic.h>
 
 #include "people/grant.h"
 #include "people/provider.h"
@@ -47,6 +49,10 @@ struct mo_grants_opts {
     /* The token was revoked or has expired: what it opened must be closed. */
     void (*ended)(void *ctx, const char *id);
     void *ctx;
+    /* Shared with the other workers of this server: changes with each token
+     * that one of them adds or revokes, and all others read it at once. NULL:
+     * there are none. */
+    atomic_uint *changes;
 };
 
 int mo_grants_open(const struct mo_grants_opts *o, struct mo_grants **out,

@@ -19,8 +19,6 @@
 #define TURN_MS      ((uint64_t)15000)
 #define MISS_S       ((uint64_t)2) /* an unknown secret is not read again */
 #define MISSES       256
-#define ENDED_S      ((uint64_t)60) /* the store has forgotten it by then */
-#define ENDED        128
 #define SECRET_BYTES 30
 #define EARLY_MS     ((uint64_t)10000) /* at most, for the store */
 
@@ -41,7 +39,7 @@ struct login {
     char host[MO_LOGIN_HOST_MAX];
     struct mo_person who;
     char *provider, *subject, *refresh, *claims;
-    uint64_t began_s, retry_s;
+    uint64_t began_ms, began_s, retry_s;
     uint64_t round; /* of the last look at the store */
     enum phase phase;
     struct mo_exchange *exchange; /* EXCHANGE */
@@ -64,14 +62,6 @@ struct miss {
     uint64_t until_s;
 };
 
-/* A sign-out that the store may not have written yet: what it still shows is
- * not believed. */
-struct ended {
-    char digest[MO_SHA256_HEX + 1]; /* "": all logins of the person */
-    char who[MO_PERSON_MAX];
-    uint64_t at_s; /* 0: none */
-};
-
 struct mo_logins {
     struct mo_people *people;
     struct mo_loop *loop;
@@ -84,8 +74,8 @@ struct mo_logins {
     bool is_checking;
     char owner[MO_TOKEN_LEN(12) + 1]; /* of leases */
     struct miss misses[MISSES];
-    struct ended ended_now[ENDED]; /* the last ones, in turn */
-    unsigned next_ended;
+    struct mo_logins_ended own, *ended_now; /* &own, or that of all workers */
+    unsigned seen;                          /* changes of ended_now */
     void (*ended)(void *ctx, const char *who);
     void *ctx;
 };
@@ -165,26 +155,34 @@ static void close_login(struct login *g)
 
 static void keep_ended(struct mo_logins *l, const char *digest, const char *who)
 {
-    struct ended *x = &l->ended_now[l->next_ended++ % ENDED];
+    bool was_seen = atomic_load(&l->ended_now->changes) == l->seen;
 
-    (void)snprintf(x->digest, sizeof(x->digest), "%s", digest);
-    (void)snprintf(x->who, sizeof(x->who), "%s", who);
-    x->at_s = now_s();
+    mo_logins_ended_add(l->ended_now, digest, who, mo_wall_ms());
+    if (was_seen && atomic_load(&l->ended_now->changes) == l->seen + 1)
+        l->seen++; /* only this one */
 }
 
 static bool has_ended(const struct mo_logins *l, const char *digest,
-                      const char *who, uint64_t began_s)
+                      const char *who, uint64_t began_ms)
 {
-    for (size_t i = 0; i < ENDED; i++) {
-        const struct ended *x = &l->ended_now[i];
+    return mo_logins_ended_has(l->ended_now, digest, who, began_ms,
+                               mo_wall_ms());
+}
 
-        if (x->at_s + ENDED_S < now_s())
-            continue;
-        if (x->digest[0] ? strcmp(x->digest, digest) == 0
-                         : strcmp(x->who, who) == 0 && began_s <= x->at_s)
-            return true;
+/* Ends what was signed out in another worker. */
+static void heed_ended(struct mo_logins *l)
+{
+    unsigned now = atomic_load(&l->ended_now->changes);
+
+    if (now == l->seen)
+        return;
+    l->seen = now;
+    mo_list_each_safe (it, &l->all) {
+        struct login *g = mo_container_of(it, struct login, node);
+
+        if (has_ended(l, g->digest, g->who.name, g->began_ms))
+            close_login(g);
     }
-    return false;
 }
 
 /* In all processes. */
@@ -254,6 +252,7 @@ static int save(struct login *g)
         .claims = g->claims,
         .refresh = g->refresh,
         .began_s = g->began_s,
+        .began_ms = g->began_ms,
         .ends_s = g->who.ends_s,
     };
     struct mo_logins *l = g->logins;
@@ -480,7 +479,8 @@ static struct login *new_login(struct mo_logins *l, const char *digest,
     if (!g)
         return NULL;
     g->logins = l;
-    g->began_s = now_s();
+    g->began_ms = mo_wall_ms();
+    g->began_s = g->began_ms / 1000;
     memcpy(g->digest, digest, sizeof(g->digest));
     (void)snprintf(g->host, sizeof(g->host), "%.*s", (int)host.n, host.p);
     mo_list_init(&g->node);
@@ -568,7 +568,7 @@ static bool adopt(struct mo_logins *l, const char *digest,
     struct login *g;
 
     if (now_s() >= row->began_s + MO_LOGIN_S || by_digest(l, digest) ||
-        has_ended(l, digest, row->name, row->began_s) ||
+        has_ended(l, digest, row->name, row->began_ms) ||
         strlen(row->name) >= MO_PERSON_MAX ||
         strlen(row->host) >= MO_LOGIN_HOST_MAX)
         return false;
@@ -577,6 +577,7 @@ static bool adopt(struct mo_logins *l, const char *digest,
         return false;
     (void)snprintf(g->who.name, sizeof(g->who.name), "%s", row->name);
     g->began_s = row->began_s;
+    g->began_ms = row->began_ms;
     g->provider = copy(row->provider);
     g->subject = copy(row->subject);
     if (take_row(g, row))
@@ -741,6 +742,7 @@ static void on_look(struct mo_timer *t)
 
     if (!l->rows || mo_list_empty(&l->all))
         return;
+    heed_ended(l);
     mo_login_rows_look(l->rows, on_changed, l);
     mo_timer_start(l->loop, &l->look, MO_LOGIN_LOOK_MS);
 }
@@ -756,6 +758,7 @@ int mo_login_check(struct mo_logins *l, struct mo_span secret,
 
     if (!digest_of(secret, digest))
         return MO_ENOTFOUND;
+    heed_ended(l);
     g = by_digest(l, digest);
     if (!g)
         return start_load(l, digest) ? MO_EUNAVAIL : MO_ENOTFOUND;
@@ -890,6 +893,11 @@ int mo_logins_new(struct mo_people *people, struct mo_loop *loop,
 
     if (!l)
         return mo_fail(e, MO_ENOMEM, "out of memory");
+    if (mo_logins_ended_init(&l->own, e) < 0) {
+        mo_free(l);
+        return e->code;
+    }
+    l->ended_now = &l->own;
     l->people = people;
     l->loop = loop;
     mo_map_init(&l->by_digest, MO_LOGINS_MAX);
@@ -900,6 +908,12 @@ int mo_logins_new(struct mo_people *people, struct mo_loop *loop,
     mo_random_token(l->owner, 12);
     *out = l;
     return 0;
+}
+
+void mo_logins_share(struct mo_logins *l, struct mo_logins_ended *ended)
+{
+    l->ended_now = ended;
+    l->seen = atomic_load(&ended->changes);
 }
 
 void mo_logins_free(struct mo_logins *l)

@@ -15,7 +15,8 @@
  * Without a refresh token the person signs in again then. No login is longer
  * than MO_LOGIN_S.
  *
- * A login that ends elsewhere ends here after MO_LOGIN_LOOK_MS.
+ * A login that ends elsewhere ends here after MO_LOGIN_LOOK_MS; in another
+ * worker of this server, at its next request (logins_ended.h).
  *
  * Limits: MO_LOGINS_MAX in memory (the oldest one that is in the store makes
  * room), MO_LOGINS_PERSON of one person (the oldest ends), MO_LOGIN_LOADS read
@@ -25,6 +26,7 @@
 
 #include "people/exchange.h"
 #include "people/login_rows.h"
+#include "people/logins_ended.h"
 
 #define MO_LOGINS_MAX    4096
 #define MO_LOGINS_PERSON 20
@@ -38,6 +40,8 @@ struct mo_logins;
 int mo_logins_new(struct mo_people *people, struct mo_loop *loop,
                   struct mo_logins **out, struct mo_err *e);
 void mo_logins_free(struct mo_logins *l); /* NULL is fine */
+/* Sign-outs of all workers, borrowed. Before the first login. */
+void mo_logins_share(struct mo_logins *l, struct mo_logins_ended *ended);
 
 /* From now on logins are kept in the store. NULL: there is none. On failure
  * they are in memory only. */

@@ -142,6 +142,7 @@ static void put_plain(const struct mo_login_row *row, struct mo_buf *b)
     if (row->refresh)
         mo_jw_member_cstr(&w, "refresh", row->refresh);
     mo_jw_member_u64(&w, "began", row->began_s);
+    mo_jw_member_u64(&w, "beganMs", row->began_ms);
     mo_jw_member_u64(&w, "ends", row->ends_s);
     mo_jw_end(&w);
 }
@@ -259,6 +260,9 @@ static int parse_plain(struct mo_arena *a, struct mo_span text,
         rc = mo_json_u64(mo_json_get(d.root, "ends"), &out->ends_s);
     if (rc == 0)
         (void)take_text(a, d.root, "refresh", &out->refresh);
+    if (rc == 0 &&
+        mo_json_u64(mo_json_get(d.root, "beganMs"), &out->began_ms) < 0)
+        out->began_ms = out->began_s * 1000; /* of an older version */
     return rc;
 }
 

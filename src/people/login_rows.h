@@ -30,7 +30,7 @@
 struct mo_login_row { /* texts are borrowed */
     const char *name, *host, *provider, *subject, *claims;
     const char *refresh; /* or NULL */
-    uint64_t began_s, ends_s;
+    uint64_t began_s, began_ms, ends_s;
 };
 
 struct mo_login_rows;

@@ -227,6 +227,11 @@ void mo_people_find_out(struct mo_people *p, struct mo_span token,
         mo_introspect_ask(p->introspect, token, w);
 }
 
+void mo_people_share(struct mo_people *p, struct mo_proofs_shared *proofs)
+{
+    p->proofs.shared = proofs;
+}
+
 /* --- begin and end ------------------------------------------------------- */
 
 static void free_people(struct mo_people *p)

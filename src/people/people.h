@@ -30,6 +30,9 @@ int mo_people_set_url(struct mo_people *p, const char *url, struct mo_err *e);
 const char *mo_people_url(const struct mo_people *p);
 /* The address of /mcp, which access tokens must name as their audience. */
 const char *mo_people_resource(const struct mo_people *p);
+/* Remember proofs there, together with other workers; borrowed. */
+struct mo_proofs_shared;
+void mo_people_share(struct mo_people *p, struct mo_proofs_shared *proofs);
 bool mo_people_has_providers(const struct mo_people *p);
 /* The configuration in use; borrowed until the next reload. */
 const struct mo_config *mo_people_config(const struct mo_people *p);

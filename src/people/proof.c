@@ -1,5 +1,7 @@
 #include "people/proof.h"
 
+#include "people/proofs_shared.h"
+
 #include "codec/http/url.h"
 #include "loop/jwk.h"
 
@@ -162,8 +164,12 @@ static int use_once(struct mo_proofs *p, const struct mo_proof *in,
     if (!mo_json_is(id, MO_JSON_STRING) || mo_json_str_buf(id, &key) < 0 ||
         key.len == MO_PROOF_JKT)
         return mo_fail(e, MO_EPOLICY, "the proof has no usable jti");
+    if (in->passed_on)
+        return 0;
     turn(p, in->now_s);
-    if (mo_map_get(&p->before, mo_buf_view(&key)))
+    if (p->shared)
+        rc = mo_proofs_shared_add(p->shared, mo_buf_view(&key), in->now_s);
+    else if (mo_map_get(&p->before, mo_buf_view(&key)))
         rc = MO_EEXISTS;
     else
         rc = mo_map_add(&p->now, mo_buf_view(&key), p);

@@ -5,8 +5,9 @@
  * for this token, made just now, and used once. A token without a proof is as
  * good as stolen, and refused.
  *
- * Ids of proofs are remembered for at least twice MO_PROOF_WINDOW_S, in this
- * process only: another replica would accept a proof again within the window.
+ * Ids of proofs are remembered for at least twice MO_PROOF_WINDOW_S, by this
+ * process, or by all workers of one server together (proofs_shared.h). Another
+ * replica would accept a proof again within the window.
  *
  * Limit: MO_PROOFS_MAX proofs in that time; MO_EBUSY beyond. */
 #ifndef MO_PEOPLE_PROOF_H
@@ -23,9 +24,12 @@
 /* The algorithms of codec/jwt.h, as the challenge names them. */
 #define MO_PROOF_ALGS     "RS256 ES256 EdDSA"
 
+struct mo_proofs_shared; /* proofs_shared.h */
+
 struct mo_proofs {
     struct mo_map now, before; /* key and id -> seen; before: the older ones */
     uint64_t since_s;          /* of `now` */
+    struct mo_proofs_shared *shared; /* in their place; or NULL */
 };
 
 struct mo_proof {
@@ -34,6 +38,7 @@ struct mo_proof {
     struct mo_span method, path, token;
     const char *url; /* the server's own address, before the path */
     uint64_t now_s;  /* wall clock */
+    bool passed_on;  /* another worker has checked it: it is used already */
 };
 
 void mo_proofs_init(struct mo_proofs *p);

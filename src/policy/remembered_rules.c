@@ -22,6 +22,8 @@ struct mo_remembered_rules {
     char path[PATH_MAX];
     struct list *now;
     uint64_t changes;
+    atomic_uint *shared; /* NULL: there are no other workers */
+    unsigned seen;       /* of it */
 };
 
 static void list_free(struct list *l)
@@ -228,6 +230,8 @@ static int change_file(struct mo_remembered_rules *a, struct mo_span add,
     list_free(a->now);
     a->now = x.l;
     a->changes++;
+    if (a->shared && atomic_fetch_add(a->shared, 1) == a->seen)
+        a->seen++; /* else there is more than our change to read */
     return 0;
 }
 
@@ -262,14 +266,45 @@ int mo_remembered_rules_add(struct mo_remembered_rules *a,
 
 /* --- listing, removing --------------------------------------------------- */
 
+/* Reads what another worker has changed. If it cannot, it tries again with the
+ * next question. */
+static void catch_up(const struct mo_remembered_rules *shown)
+{
+    struct mo_remembered_rules *a =
+        (struct mo_remembered_rules *)(uintptr_t)shown;
+    unsigned seen = a->shared ? atomic_load(a->shared) : a->seen;
+    struct list *l = seen != a->seen ? list_new() : NULL;
+    struct mo_err e;
+
+    if (!l)
+        return;
+    if (read_file(a->path, l, &e) < 0) {
+        list_free(l);
+        return;
+    }
+    list_free(a->now);
+    a->now = l;
+    a->seen = seen;
+    a->changes++;
+}
+
+void mo_remembered_rules_share(struct mo_remembered_rules *a,
+                               atomic_uint *changes)
+{
+    a->shared = changes;
+    a->seen = atomic_load(changes) - 1; /* it was read before */
+}
+
 const struct mo_rules *
 mo_remembered_rules_all(const struct mo_remembered_rules *a)
 {
+    catch_up(a);
     return &a->now->rules;
 }
 
 uint64_t mo_remembered_rules_changes(const struct mo_remembered_rules *a)
 {
+    catch_up(a);
     return a->changes;
 }
 

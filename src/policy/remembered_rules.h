@@ -16,6 +16,8 @@
 #ifndef MO_POLICY_REMEMBERED_RULES_H
 #define MO_POLICY_REMEMBERED_RULES_H
 
+#include <stdatomic.h>
+
 #include "base/mem.h"
 #include "policy/rule.h"
 
@@ -31,10 +33,16 @@ int mo_remembered_rules_open(const char *dir, struct mo_remembered_rules **out,
 void mo_remembered_rules_close(
     struct mo_remembered_rules *a); /* NULL is fine */
 
-/* All rules, in order; borrowed until the next change. */
+/* Shared with the other workers of this server: changes with each change that
+ * one of them makes, and all others read the file before they look at a rule.
+ * Borrowed. */
+void mo_remembered_rules_share(struct mo_remembered_rules *a,
+                               atomic_uint *changes);
+/* All rules, in order; borrowed until the next change, or the next call of this
+ * or of mo_remembered_rules_changes(). */
 const struct mo_rules *
 mo_remembered_rules_all(const struct mo_remembered_rules *a);
-/* How often they were changed by this process. */
+/* How often they were changed, as far as this process knows. */
 uint64_t mo_remembered_rules_changes(const struct mo_remembered_rules *a);
 struct mo_span mo_remembered_rules_doc(const struct mo_remembered_rules *a,
                                        size_t i); /* JSON */

@@ -118,14 +118,23 @@ static bool may_pass(const struct session *s, int code)
            code == MO_ECLOSED;
 }
 
+/* The error of a box that never became ready; 0: it has ended by itself. */
+static int code_of(const struct mo_box_end *end)
+{
+    if (end->cause == MO_BOX_EXITED)
+        return 0;
+    if (end->cause == MO_BOX_ENGINE_GONE)
+        return MO_EUNAVAIL;
+    return end->why ? end->why->code : 0;
+}
+
 /* The box never became ready: try the next way. */
 static void next_try(struct session *s)
 {
-    bool away = s->end.cause == MO_BOX_ENGINE_GONE;
     struct mo_err e;
 
     box_error(s, &e);
-    if (may_pass(s, away ? MO_EUNAVAIL : s->end.why ? s->end.why->code : 0)) {
+    if (may_pass(s, code_of(&s->end))) {
         no_box(s, &e);
         return;
     }
@@ -354,6 +363,23 @@ static int name_box(struct session *s, struct mo_err *e)
     return mo_session_keep_row(s, on_named, s, e);
 }
 
+/* A box that was started for a call is a part of its trace. */
+static void trace_start(struct session *s, const struct mo_box *b,
+                        const char *how)
+{
+    struct mo_trace in = {.v = {mo_span_cstr(s->traceparent)}};
+    struct mo_trace_span *t = mo_trace_begin(
+        mo_loop_tracer(s->ss->loop), MO_TRACE_INTERNAL, "start box", &in, true);
+
+    mo_trace_began(t, s->begun_ns);
+    mo_trace_text(t, "gen_ai.conversation.id", mo_span_cstr(s->id));
+    mo_trace_text(t, "mcp_orchestrator.box.driver",
+                  mo_span_cstr(mo_box_driver(b)));
+    mo_trace_text(t, "mcp_orchestrator.box.way", mo_span_cstr(how));
+    mo_trace_end(t);
+    s->traceparent[0] = '\0';
+}
+
 static void on_box_ready(void *ctx, struct mo_box *b,
                          const struct mo_box_io *io)
 {
@@ -366,6 +392,7 @@ static void on_box_ready(void *ctx, struct mo_box *b,
     s->up_ns = mo_now_ns();
     session_log(s, MO_INFO, s->up_ns - s->begun_ns, NULL, "box %s %s",
                 mo_box_id(b), way[s->attempt]);
+    trace_start(s, b, way[s->attempt]);
     take_err(s, io->err);
     if (s->state == S_ENDING) { /* waited for only to let it go */
         s->box = b;

@@ -149,6 +149,14 @@ static struct ask *ask_new(struct mo_hold *h, void *ctx)
     return a;
 }
 
+void mo_session_trace(struct mo_hold *h, const struct mo_trace_span *span)
+{
+    struct mo_trace out = {0};
+
+    if (h->s && h->s->state == S_BOXLESS)
+        mo_trace_send(span, &out, h->s->traceparent);
+}
+
 int mo_session_use(struct mo_hold *h, mo_session_used_fn *done, void *ctx,
                    struct mo_err *e)
 {

@@ -90,8 +90,9 @@ struct session {
     struct mo_box_end end; /* of the last box; end.why is &end_why or NULL */
     struct mo_err end_why;
     struct mo_err fault; /* why we ended the box; code 0: we did not */
-    uint64_t begun_ns;   /* when opening it, or a new box, began */
-    uint64_t up_ns;      /* when its box began to run; 0: it did not */
+    char traceparent[MO_TRACE_PARENT_LEN + 1]; /* of the next box; or "" */
+    uint64_t begun_ns; /* when opening it, or a new box, began */
+    uint64_t up_ns;    /* when its box began to run; 0: it did not */
     struct mo_session_info info;
 
     enum session_end how; /* ENDING */

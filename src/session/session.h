@@ -40,6 +40,7 @@
 #include "box/box.h"
 #include "mcp/client/conn.h"
 #include "store/store.h"
+#include "trace/trace.h"
 
 #define MO_SESSION_ID_MAX    64 /* [A-Za-z0-9_-], as clients choose them */
 #define MO_SESSIONS_MAX      1024
@@ -156,6 +157,8 @@ typedef void mo_session_used_fn(void *ctx, const struct mo_session_info *info,
                                 const struct mo_err *why);
 /* Gives a connection: the present one, or that of a fresh box. done() once;
  * info is borrowed. */
+/* If mo_session_use() has to start a box, that is a part of this span. */
+void mo_session_trace(struct mo_hold *h, const struct mo_trace_span *span);
 int mo_session_use(struct mo_hold *h, mo_session_used_fn *done, void *ctx,
                    struct mo_err *e);
 

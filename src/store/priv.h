@@ -24,7 +24,9 @@ enum mo_op_kind {
     MO_OP_BREAK, /* end it if it is still `owner`s under `fence` */
     MO_OP_WHO,
     MO_OP_COUNT,
-    MO_OP_SWEEP, /* remove expired rows */
+    MO_OP_SWEEP,   /* remove expired rows */
+    MO_OP_INDEX,   /* Redis: full text */
+    MO_OP_VERSION, /* Redis: may we use it? */
 };
 
 /* Each attempt to take a lease has a random token. An attempt whose answer was

@@ -4,6 +4,7 @@
 
 #include "base/rand.h"
 #include "loop/net.h"
+#include "store/redis_lua_find.h"
 #include "store/sentinel.h"
 #include "store/store.h"
 
@@ -14,12 +15,22 @@
 static void dial_server(struct mo_rconn *c);
 
 static const char *const lua_texts[MO_LUA_N] = {
-    [MO_LUA_WRITE] = MO_LUA_WRITE_TEXT, [MO_LUA_HISTORY] = MO_LUA_HISTORY_TEXT,
-    [MO_LUA_CALLS] = MO_LUA_CALLS_TEXT, [MO_LUA_AUDIT] = MO_LUA_AUDIT_TEXT,
-    [MO_LUA_MARKS] = MO_LUA_MARKS_TEXT, [MO_LUA_TRY] = MO_LUA_TRY_TEXT,
-    [MO_LUA_RENEW] = MO_LUA_RENEW_TEXT, [MO_LUA_DROP] = MO_LUA_DROP_TEXT,
-    [MO_LUA_BREAK] = MO_LUA_BREAK_TEXT, [MO_LUA_UNLIST] = MO_LUA_UNLIST_TEXT,
-    [MO_LUA_COUNT] = MO_LUA_COUNT_TEXT, [MO_LUA_DAY] = MO_LUA_DAY_TEXT,
+    [MO_LUA_WRITE] = MO_LUA_WRITE_TEXT,
+    [MO_LUA_HISTORY] = MO_LUA_HISTORY_TEXT,
+    [MO_LUA_CALLS] = MO_LUA_CALLS_TEXT,
+    [MO_LUA_AUDIT] = MO_LUA_AUDIT_TEXT,
+    [MO_LUA_MARKS] = MO_LUA_MARKS_TEXT,
+    [MO_LUA_TRY] = MO_LUA_TRY_TEXT,
+    [MO_LUA_RENEW] = MO_LUA_RENEW_TEXT,
+    [MO_LUA_DROP] = MO_LUA_DROP_TEXT,
+    [MO_LUA_BREAK] = MO_LUA_BREAK_TEXT,
+    [MO_LUA_UNLIST] = MO_LUA_UNLIST_TEXT,
+    [MO_LUA_COUNT] = MO_LUA_COUNT_TEXT,
+    [MO_LUA_DAY] = MO_LUA_DAY_TEXT,
+    [MO_LUA_BEHIND] = MO_LUA_BEHIND_TEXT,
+    [MO_LUA_INDEX] = MO_LUA_INDEX_TEXT,
+    [MO_LUA_FIND] = MO_LUA_FIND_TEXT,
+    [MO_LUA_VERSION] = MO_LUA_VERSION_TEXT,
 };
 
 /* --- sending ------------------------------------------------------------- */

@@ -135,6 +135,18 @@ static void rop_free(struct mo_rop *o)
     mo_free(o);
 }
 
+/* A batch and a lease look at their calls again (await_copies()). */
+static void forget_call(struct mo_rcall *k)
+{
+    enum mo_op_kind kind = k->o->op->kind;
+
+    if (kind != MO_OP_READ && kind != MO_OP_INDEX)
+        return;
+    mo_list_del(&k->node);
+    mo_buf_fini(&k->cmd.body);
+    mo_free(k);
+}
+
 /* No call is under way: run the next step, or finish. */
 static void step_or_finish(struct mo_rop *o)
 {
@@ -341,7 +353,8 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
         if (on_error(k, r))
             return;
     } else {
-        mo_store_up(&o->r->s);
+        if (o->op->kind != MO_OP_VERSION) /* that one says more */
+            mo_store_up(&o->r->s);
         o->tag = k->tag;
         if (k->got && !o->op->err.code && !k->got(o, r))
             mo_rop_fail(o, MO_EUNAVAIL,
@@ -349,6 +362,7 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
                         "sense; who else writes to its mcp: keys?");
     }
     o->out--;
+    forget_call(k);
     step_or_finish(o);
 }
 
@@ -458,8 +472,12 @@ bool mo_redis_page(struct mo_rop *o, const struct mo_resp *r)
 static void redis_submit(struct mo_store *s, struct mo_op *op)
 {
     struct mo_redis *r = from_store(s);
-    struct mo_rop *o = mo_new(struct mo_rop);
+    struct mo_rids *ids = op->back;
+    struct mo_rop *o;
 
+    if (!mo_redis_version_pass(r, op))
+        return;
+    o = mo_new(struct mo_rop);
     if (!o) {
         (void)mo_fail(&op->err, MO_ENOMEM, "store: redis");
         mo_op_finish_later(op);
@@ -478,6 +496,10 @@ static void redis_submit(struct mo_store *s, struct mo_op *op)
         mo_redis_sweep(o);
     else if (op->kind == MO_OP_COUNT)
         mo_redis_count(o);
+    else if (op->kind == MO_OP_INDEX)
+        mo_redis_index(o, ids);
+    else if (op->kind == MO_OP_VERSION)
+        mo_redis_version(o);
     else
         mo_redis_lease(o);
     if (!o->out)
@@ -489,6 +511,8 @@ static void redis_give_up(struct mo_store *s, struct mo_op *op)
 {
     struct mo_redis *r = from_store(s);
 
+    if (mo_redis_version_drop(r, op))
+        return;
     mo_list_each_entry (o, &r->ops, struct mo_rop, node) {
         if (o->op != op)
             continue;
@@ -512,7 +536,8 @@ static void on_node_up(void *ctx, struct mo_rconn *c)
     if (r->was_up)
         r->s.health.reconnects++;
     r->was_up = true;
-    mo_store_up(&r->s);
+    if (r->version.state != MO_RVERSION_BAD)
+        mo_store_up(&r->s);
 }
 
 /* Calls that waited for a lost server go to the first one. */
@@ -534,8 +559,10 @@ static void on_node_down(void *ctx, struct mo_rconn *c,
     }
     if (c != r->nodes[0])
         reroute(r, c);
-    else
+    else {
+        mo_redis_version_lost(r);
         mo_store_down(&r->s, why);
+    }
 }
 
 /* Releases were missed while the connection was down. */
@@ -574,6 +601,7 @@ static void free_rest(struct mo_redis *r)
         explicit_bzero(r->conf.password, strlen(r->conf.password));
     mo_free(r->conf.password);
     mo_free(r->slots);
+    mo_redis_index_stop(r);
     mo_store_gone(&r->s);
 }
 
@@ -623,6 +651,8 @@ int mo_redis_open(struct mo_loop *l, const struct mo_store_opts *o,
     r->conf.loop = l;
     r->conf.stall_ms = r->s.deadline_ms;
     r->copies = o->replicas;
+    mo_redis_index_init(r, o);
+    mo_redis_version_init(r);
     rc = mo_redis_url(&r->conf, o, e);
     if (rc == 0 && free_place(r, NULL) < 0)
         rc = mo_fail(e, MO_ENOMEM, "store");

@@ -8,13 +8,16 @@
  *   mcp:session:{ID}         hash  doc, at, shares
  *   mcp:conversation:{ID}    hash  n = number of the current one, s:N = the
  *                                  last seq of conversation N
- *   mcp:conversation:{ID}:N  list  "AT\nDOC" of each entry
+ *   mcp:conversation:{ID}:N  list  "AT\nDOC" of each entry; beside it
+ *                                  mcp:conversation:{ID}:N:find, its index
+ *                                  (redis_lua_find.h)
  *   mcp:call:{ID}            hash  id -> "STATE SEQ AT\nDOC", '' = last seq
  *   mcp:lock:{NAME}          text  "FENCE TOKEN OWNER", with an expiry
  *   mcp:fence:{NAME}         text  the last fence, kept a week
  *   mcp:audit:{ID}           zset  at -> "SEQ\nDOC" (SEQ has 16 digits)
  *   mcp:audit:{ID}:n         text  last SEQ
- *   mcp:marks                hash  id -> DOC (set beside the scripts)
+ *   mcp:marks                hash  id -> DOC (set beside the scripts); format:
+ *                                  the record of the version
  *   mcp:budget:{budget}:r:N  hash  second -> calls in it, of the last minute
  *   mcp:budget:{budget}:h:N  zset  end of its term -> holder
  *   mcp:budget:{budget}:d:D  hash  name -> sum, of the day D
@@ -39,6 +42,10 @@ enum mo_lua {
     MO_LUA_UNLIST,
     MO_LUA_COUNT,
     MO_LUA_DAY,
+    MO_LUA_BEHIND,
+    MO_LUA_INDEX,
+    MO_LUA_FIND,
+    MO_LUA_VERSION,
     MO_LUA_N
 };
 
@@ -139,7 +146,10 @@ enum mo_lua {
     "    keep(kc)\n"                                                           \
     "    keep(kk)\n"                                                           \
     "  elseif k == 'f' then\n"                                                 \
-    "    for c = 1, conv do redis.call('DEL', kc .. ':' .. c) end\n"           \
+    "    for c = 1, conv do\n"                                                 \
+    "      local list = kc .. ':' .. c\n"                                      \
+    "      redis.call('DEL', list, list .. ':find')\n"                         \
+    "    end\n"                                                                \
     "    redis.call('DEL', ks, kc, kk)\n"                                      \
     "    strip()\n"                                                            \
     "    conv = 1\n"                                                           \
@@ -469,5 +479,18 @@ enum mo_lua {
     "  out[#out + 1] = sums[ids[i]]\n"                                         \
     "end\n"                                                                    \
     "return {#ids > limit and 1 or 0, out}\n"
+
+/* KEYS: mcp:marks. ARGV: our format, our record, format without a record. An
+ * older record is replaced; Redis may refuse that, when it is out of memory,
+ * and then the next start does it. Answer: the record that counts, or nil. */
+#define MO_LUA_VERSION_TEXT                                                    \
+    "local d = redis.call('HGET', KEYS[1], 'format')\n"                        \
+    "local f = d and tonumber(d:match('\"format\":(%d+)')) or not d\n"         \
+    "  and tonumber(ARGV[3])\n"                                                \
+    "if f and f < tonumber(ARGV[1]) then\n"                                    \
+    "  redis.pcall('HSET', KEYS[1], 'format', ARGV[2])\n"                      \
+    "  return ARGV[2]\n"                                                       \
+    "end\n"                                                                    \
+    "return d\n"
 
 #endif

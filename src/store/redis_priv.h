@@ -1,6 +1,7 @@
 /* redis_priv.h - shared by the files of the Redis backend: redis.c (servers,
  * routing, the life of an operation), redis_write.c (batches, leases,
- * sweeping), redis_read.c, redis_url.c.
+ * sweeping), redis_read.c, redis_index.c and redis_search.c (full text),
+ * redis_version.c, redis_url.c.
  *
  * An operation makes a few calls to Redis at a time. When all of them are
  * answered, its step() looks at the replies and makes the next calls; if it
@@ -19,12 +20,53 @@
 #define MO_REDIS_HOPS_MAX  5  /* MOVED or ASK for one call */
 #define MO_REDIS_SLOTS     16384
 #define MO_REDIS_INDEX     "mcp:session:index"
+#define MO_REDIS_CLOSED    "mcp:session:closed"
 #define MO_REDIS_AUDITS    "mcp:audit:index"
 #define MO_REDIS_MARKS     "mcp:marks"
 #define MO_REDIS_WAKE      "mcp:wake"
 
+/* Format of the keys (codec/state_version.h). 1: without a record of it. */
+#define MO_REDIS_VERSION 2
+#define MO_REDIS_READS   1
+
+/* Full-text search: redis_index.c. */
+#define MO_REDIS_CONVS    256 /* newest conversations of a session */
+#define MO_REDIS_PART     128 /* entries; part of the stored format */
+#define MO_REDIS_WORD_MAX 64  /* bytes of a word in the index */
+#define MO_REDIS_TEXT_MAX ((size_t)256 * 1024) /* of an entry */
+
+struct mo_fts;
+
+struct mo_rindex {
+    mo_store_text_fn *text_of; /* NULL: there is no index */
+    struct mo_fts *words;      /* NULL: not loaded yet */
+    struct mo_map dirty;       /* sessions that may have entries behind it */
+    struct mo_timer soon;      /* index them */
+    uint64_t since;            /* ns: the oldest of them; 0: none */
+    bool busy;
+    struct mo_timer walk; /* the next page of all sessions */
+    struct mo_lease *lease;
+    struct mo_read page;
+    char last[MO_STORE_ID_MAX]; /* page.id */
+};
+
+/* May this program use what is stored? redis_version.c. */
+struct mo_rversion {
+    enum {
+        MO_RVERSION_UNKNOWN,
+        MO_RVERSION_ASKED,
+        MO_RVERSION_GOOD,
+        MO_RVERSION_BAD, /* asked again after a while */
+    } state;
+    struct mo_list held; /* operations that wait for the answer, in order */
+    struct mo_err why;   /* BAD */
+    uint64_t asked;      /* ns */
+};
+
 struct mo_redis {
     struct mo_store s; /* first */
+    struct mo_rindex index;
+    struct mo_rversion version;
     struct mo_rconf conf;
     struct mo_rconn *nodes[MO_REDIS_NODES_MAX]; /* 0: one of the URL */
     unsigned nnodes;
@@ -69,6 +111,9 @@ struct mo_rop {
     size_t nids, next, page;
     uint64_t floor; /* audit: rows older than this may be missing */
     bool last_page;
+    struct mo_search *search;
+    /* ids[i] is indexed; NULL: nobody waits for it */
+    void (*indexed)(struct mo_rop *o, size_t i);
 };
 
 /* A call of a script, or (-1) of a plain command, to the server that has
@@ -98,6 +143,32 @@ void mo_redis_lease(struct mo_rop *o);
 void mo_redis_sweep(struct mo_rop *o);
 void mo_redis_read(struct mo_rop *o);
 void mo_redis_count(struct mo_rop *o);
+void mo_redis_search(struct mo_rop *o);
+/* A row of the answer is copied; false: no room or memory. */
+bool mo_redis_add_row(struct mo_rop *o, struct mo_row row);
+/* Makes o->rows the answer; a row over the limit sets `more`. */
+void mo_redis_give_rows(struct mo_rop *o);
+
+/* redis_index.c */
+void mo_redis_index_init(struct mo_redis *r, const struct mo_store_opts *o);
+void mo_redis_index_stop(struct mo_redis *r);
+/* The batch is written: its entries are indexed soon. */
+void mo_redis_index_later(struct mo_redis *r, const struct mo_store_batch *b);
+/* MO_OP_INDEX: op->back are struct mo_rids. */
+struct mo_rids {
+    size_t n;
+    struct mo_span v[];
+};
+void mo_redis_index(struct mo_rop *o, struct mo_rids *ids);
+/* Brings the index of session ids[i] up to date, then calls o->indexed(). */
+void mo_redis_index_session(struct mo_rop *o, size_t i);
+/* NULL: the library is missing; the operation has failed. */
+struct mo_fts *mo_redis_words(struct mo_rop *o);
+unsigned mo_redis_bucket(struct mo_span word);
+/* The text of an entry to search in, at most MO_REDIS_TEXT_MAX; empty on
+ * failure. */
+struct mo_span mo_redis_text(const struct mo_redis *r, struct mo_span doc,
+                             struct mo_buf *room);
 /* Reads the counters of a day; got() is called with its reply. */
 void mo_redis_read_day(struct mo_rop *o, mo_rgot *got);
 /* Asks for members of an index with their scores, o->page of them from o->next
@@ -106,6 +177,15 @@ void mo_redis_ask_page(struct mo_rop *o, const char *command, const char *index,
                        const char *from, const char *to, mo_rgot *got);
 /* Takes the reply to that: o->ids and o->scores; o->next moves on. */
 bool mo_redis_page(struct mo_rop *o, const struct mo_resp *r);
+
+/* redis_version.c */
+void mo_redis_version_init(struct mo_redis *r);
+/* False: the operation is kept until the version is known, or has failed. */
+bool mo_redis_version_pass(struct mo_redis *r, struct mo_op *op);
+/* True: it was kept, and is over. */
+bool mo_redis_version_drop(struct mo_redis *r, struct mo_op *op);
+void mo_redis_version_lost(struct mo_redis *r); /* ask again when it is back */
+void mo_redis_version(struct mo_rop *o);        /* MO_OP_VERSION */
 
 /* redis_url.c */
 int mo_redis_url(struct mo_rconf *f, const struct mo_store_opts *o,

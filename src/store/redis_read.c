@@ -21,7 +21,7 @@ static struct mo_row *next_row(struct mo_rop *o)
     return o->nrows <= o->op->read.limit ? &o->rows[o->nrows] : NULL;
 }
 
-static bool add_row(struct mo_rop *o, struct mo_row row)
+bool mo_redis_add_row(struct mo_rop *o, struct mo_row row)
 {
     struct mo_row *to = next_row(o);
 
@@ -36,8 +36,7 @@ static bool add_row(struct mo_rop *o, struct mo_row row)
     return true;
 }
 
-/* Makes o->rows the answer; a row over the limit sets `more`. */
-static void give_rows(struct mo_rop *o)
+void mo_redis_give_rows(struct mo_rop *o)
 {
     struct mo_rows *out = &o->op->rows;
 
@@ -67,9 +66,9 @@ static bool on_session(struct mo_rop *o, const struct mo_resp *r)
         row.doc = r->v[0].text;
         if (r->v[2].kind == MO_RESP_BULK)
             row.shares = r->v[2].text;
-        (void)add_row(o, row);
+        (void)mo_redis_add_row(o, row);
     }
-    give_rows(o);
+    mo_redis_give_rows(o);
     return true;
 }
 
@@ -94,11 +93,11 @@ static bool on_history(struct mo_rop *o, const struct mo_resp *r)
         row.doc = r->v[3].v[i].text;
         if (!cut_u64(&row.doc, '\n', &row.at))
             return false;
-        if (!add_row(o, row))
+        if (!mo_redis_add_row(o, row))
             return true;
         row.seq++;
     }
-    give_rows(o);
+    mo_redis_give_rows(o);
     o->op->rows.more = more;
     return true;
 }
@@ -114,7 +113,7 @@ static bool add_call(struct mo_rop *o, struct mo_span id, struct mo_span value)
         return false;
     row.state = (enum mo_call_state)state;
     row.doc = value;
-    (void)add_row(o, row);
+    (void)mo_redis_add_row(o, row);
     return true;
 }
 
@@ -128,7 +127,7 @@ static bool on_calls(struct mo_rop *o, const struct mo_resp *r)
         if (!add_call(o, r->v[1].v[i].text, r->v[1].v[i + 1].text))
             return false;
     }
-    give_rows(o);
+    mo_redis_give_rows(o);
     o->op->rows.more = more;
     return true;
 }
@@ -137,7 +136,7 @@ static bool on_call(struct mo_rop *o, const struct mo_resp *r)
 {
     if (r->kind == MO_RESP_BULK && !add_call(o, o->op->read.id, r->text))
         return false;
-    give_rows(o);
+    mo_redis_give_rows(o);
     return true;
 }
 
@@ -146,8 +145,8 @@ static bool on_mark(struct mo_rop *o, const struct mo_resp *r)
     const struct mo_row row = {.id = o->op->read.id, .doc = r->text};
 
     if (r->kind == MO_RESP_BULK)
-        (void)add_row(o, row);
-    give_rows(o);
+        (void)mo_redis_add_row(o, row);
+    mo_redis_give_rows(o);
     return true;
 }
 
@@ -162,9 +161,9 @@ static bool on_marks(struct mo_rop *o, const struct mo_resp *r)
         const struct mo_row row = {.id = r->v[1].v[i].text,
                                    .doc = r->v[1].v[i + 1].text};
 
-        (void)add_row(o, row);
+        (void)mo_redis_add_row(o, row);
     }
-    give_rows(o);
+    mo_redis_give_rows(o);
     o->op->rows.more = more;
     return true;
 }
@@ -212,7 +211,7 @@ static void take_sessions(struct mo_rop *o)
         return;
     }
     o->step = NULL;
-    give_rows(o);
+    mo_redis_give_rows(o);
     o->op->rows.more |= next_row(o) && !o->last_page;
     if (o->op->read.newest)
         mo_rows_reverse(o->rows, o->op->rows.n);
@@ -347,7 +346,7 @@ static void take_audits(struct mo_rop *o)
     o->op->rows.more = n < o->nrows;
     o->nrows = n;
     o->step = NULL;
-    give_rows(o);
+    mo_redis_give_rows(o);
 }
 
 static void ask_audit(struct mo_rop *o, size_t i)
@@ -410,10 +409,11 @@ static bool on_day(struct mo_rop *o, const struct mo_resp *r)
     for (size_t i = 0; i + 1 < r->v[1].n; i += 2) {
         struct mo_row row = {.id = r->v[1].v[i].text};
 
-        if (!mo_resp_u64(&r->v[1].v[i + 1], &row.seq) || !add_row(o, row))
+        if (!mo_resp_u64(&r->v[1].v[i + 1], &row.seq) ||
+            !mo_redis_add_row(o, row))
             return false;
     }
-    give_rows(o);
+    mo_redis_give_rows(o);
     o->op->rows.more = more;
     return true;
 }
@@ -452,9 +452,7 @@ void mo_redis_read(struct mo_rop *o)
                  "mcp:call:", q->session, q->id);
         break;
     case MO_READ_SEARCH:
-        (void)mo_rop_fail(o, MO_EUNAVAIL,
-                          "store: Redis has no full-text search; use the "
-                          "SQLite store for it");
+        mo_redis_search(o);
         break;
     case MO_READ_AUDIT:
         read_audit(o);

@@ -54,6 +54,8 @@ static bool on_written(struct mo_rop *o, const struct mo_resp *r)
         !mo_resp_u64(&r->v[3], &w->seq))
         return false;
     w->failed = which;
+    if (r->v[0].kind != MO_RESP_BULK)
+        mo_redis_index_later(o->r, &o->op->batch);
     return r->v[0].kind != MO_RESP_BULK || fail_refused(o, r->v[0].text);
 }
 
@@ -77,7 +79,7 @@ static void write_mark(struct mo_rop *o, const struct mo_write *w)
 
 static void enlist_all(struct mo_rop *o)
 {
-    uint64_t seen = 0, audited = 0;
+    uint64_t seen = 0, audited = 0, closed = 0;
 
     for (size_t i = 0; i < o->op->batch.n; i++) {
         const struct mo_write *w = &o->op->batch.writes[i];
@@ -87,9 +89,12 @@ static void enlist_all(struct mo_rop *o)
             seen = w->at;
         if (w->kind == MO_WRITE_AUDIT && w->at > audited)
             audited = w->at;
+        if (w->kind == MO_WRITE_CLOSE)
+            closed = w->at;
         if (w->kind == MO_WRITE_MARK)
             write_mark(o, w);
     }
+    add_to_index(o, MO_REDIS_CLOSED, closed);
     add_to_index(o, MO_REDIS_INDEX, seen);
     add_to_index(o, MO_REDIS_AUDITS, audited);
 }
@@ -226,14 +231,11 @@ static bool on_old(struct mo_rop *o, const struct mo_resp *r)
     return ok;
 }
 
-static void sweep_audits(struct mo_rop *o)
+static void sweep_index(struct mo_rop *o, const char *index, uint64_t ttl)
 {
-    uint64_t ttl = o->r->s.audit_ttl_ms;
-
     if (ttl && ttl <= o->op->now_ms)
-        mo_rcall(o, -1, MO_SPAN(MO_REDIS_AUDITS), NULL, 0, "sssi",
-                 "ZREMRANGEBYSCORE", MO_REDIS_AUDITS, "-inf",
-                 o->op->now_ms - ttl);
+        mo_rcall(o, -1, mo_span_cstr(index), NULL, 0, "sssi",
+                 "ZREMRANGEBYSCORE", index, "-inf", o->op->now_ms - ttl);
 }
 
 void mo_redis_sweep(struct mo_rop *o)
@@ -246,5 +248,6 @@ void mo_redis_sweep(struct mo_rop *o)
     o->next = o->r->swept;
     o->page = SWEEP_PAGE;
     mo_redis_ask_page(o, "ZRANGEBYSCORE", MO_REDIS_INDEX, "-inf", old, on_old);
-    sweep_audits(o);
+    sweep_index(o, MO_REDIS_AUDITS, o->r->s.audit_ttl_ms);
+    sweep_index(o, MO_REDIS_CLOSED, o->r->s.history_ttl_ms);
 }

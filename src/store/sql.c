@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -10,9 +11,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "codec/state_version.h"
 
 #define PROGRESS_STEPS 20000 /* virtual machine steps: about a millisecond */
 #define CHECK_NOW_MAX  256   /* pages checked at opening: about a millisecond */
+#define MARKS_SINCE    3     /* format with the table of marks */
 
 /* doc columns are JSON as the rooms above wrote it. Times are wall ms, except
  * lease.until: ms of the monotonic clock of the boot whose id is beside it, so
@@ -384,11 +387,39 @@ int mo_sql_check(struct mo_sql *q, const char *path, struct mo_err *e)
     return strcmp(t.text, "ok") == 0 ? 0 : fail_damaged(path, t.text, e);
 }
 
-/* Version of the file, or an error; a new file is version 0. */
-static int check_ours(struct mo_sql *q, const char *path, int *version,
-                      struct mo_err *e)
+/* The record of the version, a mark; "": there is none. A file whose marks
+ * cannot be read has none: then its format alone decides. */
+static void read_record(struct mo_sql *q, const char *path, int64_t format,
+                        struct pragma_value *t)
 {
-    struct pragma_value app = {0}, ver = {0}, tables = {0};
+    *t = (struct pragma_value){0};
+    if (format >= MARKS_SINCE)
+        (void)read_pragma(q, path,
+                          "SELECT doc FROM mark WHERE id = '" MO_STATE_MARK "'",
+                          t, NULL);
+}
+
+/* A newer format is used if its own record allows it. */
+static int judge_newer(const char *path, int64_t format, const char *record,
+                       struct mo_err *e)
+{
+    struct mo_state_version v;
+    char what[PATH_MAX];
+
+    (void)snprintf(what, sizeof(what), "store %s", path);
+    if (mo_state_version_read(mo_span_cstr(record), &v, NULL) < 0 ||
+        v.format != format)
+        v = (struct mo_state_version){(unsigned)format, (unsigned)format,
+                                      "unknown"};
+    return mo_state_version_judge(&v, MO_SQL_VERSION, what, e);
+}
+
+/* Version of the file, or an error; a new file is version 0. *recorded: it says
+ * so in a mark, too. */
+static int check_ours(struct mo_sql *q, const char *path, int *version,
+                      bool *recorded, struct mo_err *e)
+{
+    struct pragma_value app = {0}, ver = {0}, tables = {0}, record;
     int rc = read_pragma(q, path, "PRAGMA application_id", &app, e);
 
     if (rc == 0)
@@ -403,14 +434,14 @@ static int check_ours(struct mo_sql *q, const char *path, int *version,
                        "store %s is the database of another "
                        "program",
                        path);
-    if (ver.number > MO_SQL_VERSION)
-        return mo_fail(e, MO_EINVAL,
-                       "store %s was written by a newer version (its format "
-                       "is %d, this program knows %d): use that version, or "
-                       "another file",
-                       path, (int)ver.number, MO_SQL_VERSION);
+    if (ver.number < 0)
+        return fail_damaged(path, "its format is negative", e);
+    read_record(q, path, ver.number, &record);
+    *recorded = record.text[0] != '\0';
     *version = (int)ver.number;
-    return 0;
+    return ver.number > MO_SQL_VERSION
+               ? judge_newer(path, ver.number, record.text, e)
+               : 0;
 }
 
 static int run_sql(struct mo_sql *q, const char *sql, struct mo_err *e)
@@ -420,25 +451,39 @@ static int run_sql(struct mo_sql *q, const char *sql, struct mo_err *e)
     return mo_sql_fail(q, e, "migration");
 }
 
+/* Writes the version of the file, and the record. */
+static int write_version(struct mo_sql *q, struct mo_err *e)
+{
+    mo_autobuf struct mo_buf b = {.max = 512};
+
+    (void)mo_buf_printf(&b,
+                        "PRAGMA application_id = %d; PRAGMA user_version = %d;"
+                        "INSERT OR REPLACE INTO mark (id, doc)"
+                        " VALUES ('" MO_STATE_MARK "', '",
+                        MO_SQL_APP_ID, MO_SQL_VERSION);
+    mo_state_version_put(&b, MO_SQL_VERSION, MO_SQL_READS);
+    (void)mo_buf_puts(&b, "')");
+    return mo_buf_err(&b) ? mo_fail(e, mo_buf_err(&b), "store")
+                          : run_sql(q, mo_buf_cstr(&b), e);
+}
+
 /* One transaction. Another process may migrate at the same time, so the
- * version is read again inside. */
+ * version is read again inside; it may also be a newer one. */
 static int migrate(struct mo_sql *q, const char *path, struct mo_err *e)
 {
-    char done[96];
     int version = 0;
+    bool recorded = false;
     int rc = run_sql(q, "BEGIN IMMEDIATE", e);
 
     if (rc == 0)
-        rc = check_ours(q, path, &version, e);
+        rc = check_ours(q, path, &version, &recorded, e);
     while (rc == 0 && version < MO_SQL_VERSION) {
         rc = run_sql(q, migrations[version], e);
         version++;
+        recorded = false;
     }
-    (void)snprintf(done, sizeof(done),
-                   "PRAGMA application_id = %d; PRAGMA user_version = %d",
-                   MO_SQL_APP_ID, MO_SQL_VERSION);
-    if (rc == 0)
-        rc = run_sql(q, done, e);
+    if (rc == 0 && version == MO_SQL_VERSION && !recorded)
+        rc = write_version(q, e);
     if (rc == 0)
         rc = run_sql(q, "COMMIT", e);
     if (rc < 0)
@@ -451,10 +496,11 @@ int mo_sql_migrate(struct mo_sql *q, const char *path, bool *checked,
 {
     struct pragma_value pages = {0};
     int version = 0;
-    int rc = run_sql(q, "BEGIN", e); /* one snapshot for the three questions */
+    bool recorded = false;
+    int rc = run_sql(q, "BEGIN", e); /* one snapshot for the questions */
 
     if (rc == 0) {
-        rc = check_ours(q, path, &version, e);
+        rc = check_ours(q, path, &version, &recorded, e);
         (void)q->f->sqlite3_exec(q->db, "COMMIT", NULL, NULL, NULL);
     }
     if (rc == 0)
@@ -466,5 +512,7 @@ int mo_sql_migrate(struct mo_sql *q, const char *path, bool *checked,
         rc = mo_sql_check(q, path, e);
     if (rc == 0 && version < MO_SQL_VERSION)
         rc = migrate(q, path, e);
+    else if (rc == 0 && version == MO_SQL_VERSION && !recorded)
+        (void)migrate(q, path, NULL); /* a full disk is no reason to refuse */
     return rc;
 }

@@ -20,7 +20,8 @@
 
 /* clang-format off */
 #define MO_SQLITE_FUNCTIONS(X)                                                 \
-    X(sqlite3_bind_int64) X(sqlite3_bind_text) X(sqlite3_busy_timeout)         \
+    X(sqlite3_bind_int64) X(sqlite3_bind_pointer) X(sqlite3_bind_text)         \
+    X(sqlite3_busy_timeout)                                                    \
     X(sqlite3_changes) X(sqlite3_close) X(sqlite3_column_bytes)                \
     X(sqlite3_config)                                                          \
     X(sqlite3_column_int64) X(sqlite3_column_text) X(sqlite3_db_config)        \
@@ -53,6 +54,7 @@ struct mo_sql {
 
 #define MO_SQL_APP_ID  0x4d4f5354 /* "MOST" */
 #define MO_SQL_VERSION 5
+#define MO_SQL_READS   5 /* oldest format whose programs can use ours */
 
 int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e);
 
@@ -61,9 +63,10 @@ int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e);
 int mo_sql_open(struct mo_sql *q, const struct mo_sqlite_lib *f,
                 const char *path, uint64_t busy_ms, struct mo_err *e);
 void mo_sql_close(struct mo_sql *q);
-/* Refuses a file of another program, of a newer version, or damaged; migrates
- * an older one. *checked: every page was read, which is so for small files and
- * before a migration. Otherwise the time does not grow with the file. */
+/* Refuses a file of another program, of a newer version that does not allow us
+ * to use it (codec/state_version.h), or damaged; migrates an older one.
+ * *checked: every page was read, which is so for small files and before a
+ * migration. Otherwise the time does not grow with the file. */
 int mo_sql_migrate(struct mo_sql *q, const char *path, bool *checked,
                    struct mo_err *e);
 /* Reads every page. MO_EIO: the file is damaged. */

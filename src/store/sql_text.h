@@ -169,6 +169,7 @@
       "SELECT e.session, '', e.doc, e.conversation, e.seq, e.at, 0"            \
       " FROM entry_text JOIN entry e ON e.n = entry_text.rowid"                \
       " WHERE entry_text MATCH ?1 AND (?2 = '' OR e.session = ?2)"             \
+      " AND (?5 = '' OR e.session IN (SELECT value FROM json_each(?5)))"       \
       " ORDER BY entry_text.rank LIMIT ?3 OFFSET ?4")                          \
     X(READ_AUDIT, "SELECT session, '', doc, 0, n, at, 0 FROM audit"            \
       " WHERE at > ?1 AND at < ?2 AND (?3 = '' OR session = ?3)"               \

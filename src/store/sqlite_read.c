@@ -12,7 +12,7 @@ struct reading {
     struct mo_op *op;
     const struct mo_read *r;
     int64_t limit; /* one more than asked for, to learn if there are more */
-    struct mo_buf query;
+    struct mo_buf query, among;
 };
 
 static int64_t or_for_ever(uint64_t t)
@@ -54,14 +54,27 @@ static sqlite3_stmt *start_history(struct reading *g)
                         (int64_t)g->r->after, g->limit);
 }
 
+/* A JSON array; ids need no escapes. */
+static void put_ids(struct mo_buf *b, struct mo_span list)
+{
+    while (list.n) {
+        mo_buf_puts(b, b->len ? ",\"" : "[\"");
+        mo_buf_span(b, mo_span_cut(&list, '\n'));
+        mo_buf_putc(b, '"');
+    }
+    if (b->len)
+        mo_buf_putc(b, ']');
+}
+
 static sqlite3_stmt *start_search(struct reading *g)
 {
     put_words(&g->query, g->r->text);
-    if (mo_buf_err(&g->query))
+    put_ids(&g->among, g->r->among);
+    if (mo_buf_err(&g->query) || mo_buf_err(&g->among))
         return mo_null(mo_fail(&g->op->err, MO_ENOMEM, "store: search"));
-    return mo_sql_start(g->sql, MO_SQL_READ_SEARCH, &g->op->err, "ttii",
+    return mo_sql_start(g->sql, MO_SQL_READ_SEARCH, &g->op->err, "ttiit",
                         mo_buf_view(&g->query), g->r->session, g->limit,
-                        (int64_t)g->r->after);
+                        (int64_t)g->r->after, mo_buf_view(&g->among));
 }
 
 static sqlite3_stmt *start_read(struct reading *g)
@@ -171,6 +184,7 @@ void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
         return;
     }
     mo_buf_init(&g.query, QUERY_MAX);
+    mo_buf_init(&g.among, 3 * MO_STORE_AMONG_MAX);
     g.sql->stop_ns = mo_now_ns() + q->s.deadline_ms * MO_MS;
     st = must_wait(q, op) ? NULL : start_read(&g);
     if (st && collect_rows(&g, st, v) == 0 && op->read.newest)
@@ -179,4 +193,5 @@ void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
     mo_sql_end(g.sql, st);
     g.sql->stop_ns = 0;
     mo_buf_fini(&g.query);
+    mo_buf_fini(&g.among);
 }

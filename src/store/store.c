@@ -382,6 +382,17 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
 
 /* --- reading ------------------------------------------------------------- */
 
+/* Each with a line end. */
+static bool are_ids(struct mo_span list)
+{
+    if (list.n && list.p[list.n - 1] != '\n')
+        return false;
+    while (list.n)
+        if (!mo_store_id_ok(mo_span_cut(&list, '\n')))
+            return false;
+    return true;
+}
+
 static int check_read(const struct mo_read *r, struct mo_err *e)
 {
     static const struct {
@@ -410,6 +421,10 @@ static int check_read(const struct mo_read *r, struct mo_err *e)
     if (r->text.n > MO_STORE_ID_MAX * 8 || r->id.n > MO_COUNTER_NAME_MAX)
         return mo_fail(e, MO_ETOOBIG,
                        "store: the text to search for is too long");
+    if (r->among.n > MO_STORE_AMONG_MAX)
+        return mo_fail(e, MO_ETOOBIG, "store: too many sessions to search");
+    if (!are_ids(r->among))
+        return mo_fail(e, MO_EINVAL, "store: a session's id is not valid");
     if (r->after > INT64_MAX || r->before > INT64_MAX ||
         r->conversation > INT64_MAX)
         return mo_fail(e, MO_EINVAL, "store: a number is out of range");
@@ -438,7 +453,8 @@ int mo_store_read(struct mo_store *s, const struct mo_read *r,
         op->read.limit = MO_STORE_ROWS_MAX;
     if (!copy_span(&op->mem, &op->read.session) ||
         !copy_span(&op->mem, &op->read.id) ||
-        !copy_span(&op->mem, &op->read.text))
+        !copy_span(&op->mem, &op->read.text) ||
+        !copy_span(&op->mem, &op->read.among))
         return no_memory(op, e);
     mo_op_submit(op, (struct mo_op_answer){.on_rows = done, .ctx = ctx});
     return 0;

@@ -41,8 +41,12 @@
 #define MO_STORE_ANSWER_MAX  ((size_t)32 * 1024 * 1024)
 #define MO_STORE_ID_MAX      128 /* bytes of any id: [A-Za-z0-9_.:-] */
 #define MO_STORE_DEADLINE_MS 5000
+#define MO_STORE_AMONG_MAX   ((size_t)128 * 1024)
 
 struct mo_store;
+
+/* Appends the text of an entry's document that a search looks at. */
+typedef void mo_store_text_fn(struct mo_span doc, struct mo_buf *out);
 
 struct mo_store_opts {
     /* sqlite:PATH, redis://[user[:password]@]host[:port][,...][/db],
@@ -57,6 +61,9 @@ struct mo_store_opts {
     struct mo_span ca_file;  /* rediss: trusted CAs; empty: the system's */
     unsigned replicas;       /* Redis: replicas that must have a write */
                              /* before it is acknowledged */
+    /* Redis, which does not keep the `text` of entries: must say the same. */
+    /* NULL: nothing is indexed, and a search is MO_EUNAVAIL */
+    mo_store_text_fn *text_of;
 };
 
 /* SQLite: the file is opened and migrated here; a migration may take a moment.
@@ -173,8 +180,9 @@ enum mo_read_kind {
                       /* first; `after`: seq of the last row, to go on */
     MO_READ_CALL,     /* of the session, by id */
     MO_READ_SEARCH,   /* all words of `text` in all conversations (or the */
-                      /* session's), best first; `after`: so many of them */
-                      /* are left out. Redis: MO_EUNAVAIL */
+                      /* session's, or those of `among`), best first; */
+                      /* `after`: so many of them are left out. It finds */
+                      /* what was acknowledged before */
     MO_READ_AUDIT,    /* newest first (the session's, if given); `before`, */
                       /* `after` are times; `text`: only rows whose document */
                       /* contains it */
@@ -189,6 +197,8 @@ enum mo_read_kind {
 struct mo_read {
     enum mo_read_kind kind;
     struct mo_span session, id, text;
+    struct mo_span among; /* ids of sessions, each with a line end; at most */
+                          /* MO_STORE_AMONG_MAX bytes. Empty: all */
     uint64_t conversation, after, before;
     unsigned from;
     unsigned limit; /* 0: 100 */

@@ -378,6 +378,17 @@ static void rename_session(struct mo_api_job *j)
 
 enum { ROW, CALLS, CONVERSATION, CONNECTIONS, END };
 
+/* True: another worker has the conversation open, and answers. */
+static bool is_elsewhere(struct mo_api *api, struct mo_req *rq,
+                         struct mo_span body)
+{
+    struct mo_span session = mo_req_segment(rq, 2);
+
+    return api->elsewhere && !mo_req_is_inner(rq) && api->agent &&
+           !mo_agent_is_open(api->agent, session) &&
+           api->elsewhere(api->elsewhere_ctx, rq, session, body);
+}
+
 static void on_session_request(void *ctx, struct mo_req *rq)
 {
     static mo_api_next *const next[] = {[ROW] = read_session,
@@ -386,9 +397,13 @@ static void on_session_request(void *ctx, struct mo_req *rq)
                                         [CONNECTIONS] = read_connections,
                                         [END] = end_session};
     int what = rq->arg;
-    struct mo_api_job *j = mo_api_session_job(ctx, rq);
+    bool only_there = what == END || what == CONNECTIONS;
+    struct mo_api_job *j = NULL;
 
-    if (j && (what == END || what == CONNECTIONS))
+    if (only_there && is_elsewhere(ctx, rq, mo_span(NULL, 0)))
+        return;
+    j = mo_api_session_job(ctx, rq);
+    if (j && only_there)
         mo_api_if_mine(j, next[what]);
     else if (j)
         mo_api_if_shared(j, next[what]);
@@ -396,9 +411,12 @@ static void on_session_request(void *ctx, struct mo_req *rq)
 
 static void patch_session(struct mo_req *rq, struct mo_span body)
 {
-    struct mo_api_job *j = mo_api_session_job(rq->data, rq);
+    struct mo_api_job *j = NULL;
     struct mo_json_doc doc;
 
+    if (is_elsewhere(rq->data, rq, body))
+        return;
+    j = mo_api_session_job(rq->data, rq);
     if (j == NULL)
         return;
     if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
@@ -454,6 +472,8 @@ static void ask(struct mo_api_job *j)
         put_owner(j, &q);
     r.limit = limit(rq, LIMIT);
     r.text = mo_buf_view(&q);
+    if (j->is_search)
+        r.among = mo_buf_view(&j->arg);
     if (!j->is_search) {
         r.before = number(rq, "before", 0);
         r.after = number(rq, "after", 0);
@@ -461,6 +481,8 @@ static void ask(struct mo_api_job *j)
     begin_list(j, "rows");
     if (j->is_search && r.text.n == 0)
         mo_api_problem(j, 400, "bad_request", "?q= says what to look for");
+    else if (j->is_search && j->caller[0] && r.among.n == 0)
+        end_rows(j, false); /* they have no session; empty would mean all */
     else
         mo_api_pages(j, &r, j->is_search ? &search : &audit);
 }

@@ -131,7 +131,19 @@ struct mo_api {
     const struct mo_gate *gate;
     struct mo_grants *const *grants; /* NULL: this process has none */
     struct mo_relay *relay;          /* to other processes of the store */
-    struct mo_list sharing;          /* changes of shares: api_shares.c */
+    struct mo_peers *peers;          /* who know them; set with relay */
+    /* Gives a request about a conversation that is open in another worker to
+     * it. True: it answers. NULL: there are no workers. */
+    bool (*elsewhere)(void *ctx, struct mo_req *rq, struct mo_span session,
+                      struct mo_span body);
+    /* Notes that this worker has the thing of that key: elsewhere() finds it.
+     */
+    void (*here)(void *ctx, struct mo_span key);
+    /* A person has connected to a server, or is disconnected: for the others.
+     */
+    void (*tell)(void *ctx, const char *server, const char *who, bool on);
+    void *elsewhere_ctx;
+    struct mo_list sharing; /* changes of shares: api_shares.c */
 };
 
 /* api is borrowed as long as the site lives. */

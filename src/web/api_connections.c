@@ -70,6 +70,41 @@ static void get_connections(void *ctx, struct mo_req *rq)
 
 /* --- connect and disconnect ----------------------------------------------- */
 
+/* The value of `state`, by which a sign-in is known. */
+static struct mo_span state_of(struct mo_span query)
+{
+    while (query.n) {
+        struct mo_span value = mo_span_cut(&query, '&');
+        struct mo_span key = mo_span_cut(&value, '=');
+
+        if (mo_span_is(key, "state"))
+            return value;
+    }
+    return mo_span(NULL, 0);
+}
+
+/* The browser may come back to another worker. */
+static void keep_home(const struct mo_api *api, const char *url)
+{
+    struct mo_span query = mo_span_cstr(url), state;
+
+    (void)mo_span_cut(&query, '?');
+    state = state_of(query);
+    if (api->here && state.n)
+        api->here(api->elsewhere_ctx, state);
+}
+
+static void set_person(struct mo_api *api, const char *server, const char *who,
+                       bool on)
+{
+    mo_gateway_person(mo_gateway_setup_gateway(api->gateway), server, who, on);
+    if (!api->tell)
+        return;
+    api->tell(api->elsewhere_ctx, server, who, on);
+    if (on) /* their next request may come to any worker */
+        mo_gateway_learn(mo_gateway_setup_gateway(api->gateway), server, who);
+}
+
 static void on_begun(void *ctx, const char *url, const struct mo_err *why)
 {
     struct mo_api_job *j = ctx;
@@ -79,6 +114,7 @@ static void on_begun(void *ctx, const char *url, const struct mo_err *why)
         refuse(j, why);
         return;
     }
+    keep_home(j->api, url);
     w = mo_jw_object(&j->out);
     mo_jw_member_cstr(&w, "url", url);
     mo_jw_end(&w);
@@ -116,8 +152,7 @@ static void disconnect_now(struct mo_api_job *j)
     const char *server = mo_buf_cstr(&j->arg), *who = mo_buf_cstr(&j->owner);
     struct mo_err e;
 
-    mo_gateway_person(mo_gateway_setup_gateway(j->api->gateway), server, who,
-                      false);
+    set_person(j->api, server, who, false);
     if (mo_accounts_remove(all_of(j->api), server, who, on_removed, j, &e) < 0)
         refuse(j, &e);
 }
@@ -225,8 +260,7 @@ static void on_finished(void *ctx, const char *server, const struct mo_err *why)
         refuse(j, why);
         return;
     }
-    mo_gateway_person(mo_gateway_setup_gateway(j->api->gateway), server,
-                      mo_buf_cstr(&j->arg), true);
+    set_person(j->api, server, mo_buf_cstr(&j->arg), true);
     (void)mo_buf_puts(&j->out, "<!doctype html><title>Connected</title>"
                                "<meta http-equiv=\"refresh\" content=\"0;url="
                                "/connections?connected=");
@@ -239,6 +273,7 @@ static void on_finish(void *ctx, struct mo_req *rq)
 {
     struct mo_api *api = ctx;
     struct mo_accounts *all = NULL;
+    struct mo_span state = state_of(rq->query);
     struct mo_api_job *j;
     struct mo_err e;
 
@@ -247,6 +282,9 @@ static void on_finish(void *ctx, struct mo_req *rq)
                        "another site cannot finish a sign-in");
         return;
     }
+    if (api->elsewhere && state.n && !mo_req_is_inner(rq) &&
+        api->elsewhere(api->elsewhere_ctx, rq, state, mo_span(NULL, 0)))
+        return;
     all = accounts_of(api, rq);
     j = all ? mo_api_job_new(api, rq) : NULL;
     if (!j)

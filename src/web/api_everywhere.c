@@ -25,7 +25,7 @@ struct round { /* one request to all others */
 
 bool mo_api_asks_others(const struct mo_api *api, const struct mo_req *rq)
 {
-    return api->relay && !rq->from && api->talk && api->talk->peers;
+    return api->relay && !rq->from;
 }
 
 static void round_free(struct round *r)
@@ -161,7 +161,7 @@ static void start_round(struct round *r, struct mo_req *rq)
     r->job = mo_api_job_new(r->api, rq);
     if (!r->job)
         round_free(r);
-    else if (mo_others_list(r->api->talk->peers, on_others, r, &e) < 0)
+    else if (mo_others_list(r->api->peers, on_others, r, &e) < 0)
         on_others(r, NULL, 0, &e);
 }
 

@@ -215,9 +215,10 @@ struct mo_identity mo_api_identity(const struct mo_api *api,
 
 /* --- page by page ---------------------------------------------------------
  *
- * To go on, a search skips the rows it had. The others are read before the
- * time of the last row, including that time: rows of the same time may follow,
- * and those that were seen already are skipped. */
+ * To go on, rows are read before the time of the last row, including that
+ * time: rows of the same time may follow, and those that were seen already are
+ * skipped. A search is not paged: the store looks only at the caller's
+ * sessions. */
 
 static void on_page(void *ctx, const struct mo_rows *rows,
                     const struct mo_err *why);
@@ -245,10 +246,6 @@ static bool go_on(struct mo_api_pages *p, const struct mo_rows *rows)
 
     if (rows->n == 0)
         return false;
-    if (p->r.kind == MO_READ_SEARCH) {
-        p->r.after += rows->n;
-        return true;
-    }
     while (same < rows->n && row_at(p, rows, rows->n - 1 - same)->at == at)
         same++;
     if (same == rows->n && p->r.before == at + 1)
@@ -278,6 +275,12 @@ static bool take_rows(struct mo_api_job *j, const struct mo_rows *rows)
     return false;
 }
 
+/* True: the store gives rows of other people, too. */
+static bool must_pick(const struct mo_api_job *j)
+{
+    return j->caller[0] && j->pages.r.among.n == 0;
+}
+
 static void on_page(void *ctx, const struct mo_rows *rows,
                     const struct mo_err *why)
 {
@@ -289,8 +292,8 @@ static void on_page(void *ctx, const struct mo_rows *rows,
         mo_api_problem(j, 408, "gone", "nobody waits for it");
     else if (take_rows(j, rows))
         j->pages.cb->end(j, true);
-    else if (!rows->more || !j->caller[0] || !go_on(&j->pages, rows))
-        j->pages.cb->end(j, rows->more && !j->caller[0]);
+    else if (!rows->more || !must_pick(j) || !go_on(&j->pages, rows))
+        j->pages.cb->end(j, rows->more && !must_pick(j));
     else
         read_page(j);
 }
@@ -303,7 +306,7 @@ void mo_api_pages(struct mo_api_job *j, const struct mo_read *r,
     *p = (struct mo_api_pages){.r = *r, .want = r->limit, .cb = cb};
     mo_buf_set(&j->text, r->text);
     p->r.text = mo_buf_view(&j->text);
-    if (j->caller[0])
+    if (must_pick(j))
         p->r.limit = MO_STORE_ROWS_MAX;
     if (mo_buf_err(&j->text))
         mo_api_problem(j, 503, "no_memory", "out of memory");

@@ -116,6 +116,31 @@ static bool read_try(struct mo_span body, struct mo_arena *a,
 
 enum { CALL, ACCEPT };
 
+/* The answer to a question goes to the worker that has asked. */
+static void on_tried(void *arg, struct mo_span json, const struct mo_err *why)
+{
+    struct mo_api_job *j = arg;
+    char digest[WORD_MAX];
+    struct mo_json_doc doc;
+
+    if (!why && j->api->here && mo_json_parse(json, 0, &doc, NULL) == 0 &&
+        mo_json_str_copy(mo_json_get(doc.root, "digest"), digest,
+                         sizeof(digest)) == 0)
+        j->api->here(j->api->elsewhere_ctx, mo_span_cstr(digest));
+    mo_api_json(arg, json, why);
+}
+
+static bool is_elsewhere(struct mo_api *api, struct mo_req *rq,
+                         struct mo_span body)
+{
+    mo_autoarena struct mo_arena a = {.cap = MO_TRY_TOOL_ARGS_MAX};
+    struct mo_try_tool_ask t = {.door = rq->door};
+
+    return api->elsewhere && rq->arg == CALL && !mo_req_is_inner(rq) &&
+           read_try(body, &a, &t) && t.digest.n > 0 &&
+           api->elsewhere(api->elsewhere_ctx, rq, t.digest, body);
+}
+
 static void run_try(struct mo_api_job *j, struct mo_span body)
 {
     struct mo_try_tool *try = j->api->try_tool;
@@ -136,7 +161,7 @@ static void run_try(struct mo_api_job *j, struct mo_span body)
                        "the body is {args: object, digest?: string}");
         return;
     }
-    rc = j->rq->arg == CALL ? mo_try_tool_call(try, &t, mo_api_json, j, &e)
+    rc = j->rq->arg == CALL ? mo_try_tool_call(try, &t, on_tried, j, &e)
                             : mo_try_tool_accept(try, &t, mo_api_json, j, &e);
     if (rc < 0)
         mo_api_error(j, &e);
@@ -159,7 +184,8 @@ static void on_counted(struct mo_budget_ask *a, const struct mo_budget_no *no)
 static void try_tool(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api *api = rq->data;
-    struct mo_api_job *j = begin(api, rq, api->try_tool);
+    struct mo_api_job *j =
+        is_elsewhere(api, rq, body) ? NULL : begin(api, rq, api->try_tool);
     const struct mo_budget_who who = {.person = mo_span_cstr(rq->who),
                                       .token = mo_span_cstr(rq->grant)};
     const struct mo_budget_call call = {.who = &who};

@@ -191,21 +191,36 @@ static void list_shares(struct mo_api_job *j)
 
 enum { LIST, WITHDRAW_ALL };
 
+/* True: another worker makes the changes of this session, one after the other,
+ * and answers. */
+static bool is_elsewhere(struct mo_api *api, struct mo_req *rq,
+                         struct mo_span body)
+{
+    return api->elsewhere && !mo_req_is_inner(rq) &&
+           api->elsewhere(api->elsewhere_ctx, rq, mo_req_segment(rq, 2), body);
+}
+
 static void on_request(void *ctx, struct mo_req *rq)
 {
     int what = rq->arg;
-    struct mo_api_job *j = mo_api_session_job(ctx, rq);
+    struct mo_api_job *j = NULL;
 
+    if (what != LIST && is_elsewhere(ctx, rq, mo_span(NULL, 0)))
+        return;
+    j = mo_api_session_job(ctx, rq);
     if (j)
         mo_api_if_mine(j, what == LIST ? list_shares : queue_change);
 }
 
 static void put_share(struct mo_req *rq, struct mo_span body)
 {
-    struct mo_api_job *j = mo_api_session_job(rq->data, rq);
+    struct mo_api_job *j = NULL;
     struct mo_json_doc doc;
     struct mo_err e;
 
+    if (is_elsewhere(rq->data, rq, body))
+        return;
+    j = mo_api_session_job(rq->data, rq);
     if (j == NULL)
         return;
     if (mo_json_parse(body, 0, &doc, NULL) == 0)

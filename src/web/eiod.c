@@ -217,6 +217,8 @@ static void on_websocket(struct mo_eiod *d, struct mo_req *rq,
 
     if (sid.p) {
         g = find(d, rq, sid);
+        if (!g && is_elsewhere(d, rq, sid))
+            return;
         if (!g || g->closed || g->ws || g->probe) {
             refuse(d, rq, g ? BAD_REQUEST : UNKNOWN_SID);
             return;

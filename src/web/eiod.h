@@ -41,7 +41,7 @@ struct mo_eiod_opts {
     size_t max_payload;          /* default 1,000,000, as in engine.io */
     size_t max_queue;            /* default 4 MiB */
     /* For several processes behind one address: the ids of our sessions begin
-     * with `mark`. A polling request for another one is given to elsewhere(),
+     * with `mark`. A request for another one is given to elsewhere(),
      * which answers it if it returns true. 0: there is one process. */
     char mark;
     bool (*elsewhere)(void *ctx, struct mo_req *rq, struct mo_span sid);

@@ -471,7 +471,7 @@ static struct mo_refusal check_proof(const struct mo_gate *g,
 {
     static const struct mo_refusal bad = {401, "invalid_dpop_proof", ""},
                                    busy = {503, "too_many_proofs", ""};
-    struct mo_proof in = {.sent = as_dpop};
+    struct mo_proof in = {.sent = as_dpop, .passed_on = mo_req_is_inner(rq)};
     int rc;
 
     if (!in.sent && !person->jkt[0])

@@ -6,8 +6,9 @@
 #include "codec/sha256.h"
 #include "web/mcp_home_priv.h"
 
-#define PAUSE_MS 250 /* an instance without an address that lives */
-#define PAUSES   40
+#define PAUSE_MS 250 /* an instance that lives and cannot be reached */
+/* Longer than the lease of one that has died. */
+#define WAIT_NS  ((MO_LEASE_TTL_MS + 5000) * UINT64_C(1000000))
 
 /* One request, until it is passed on or its session is here. */
 struct search {
@@ -19,9 +20,11 @@ struct search {
     char mark[sizeof(MCP_MARK) + MO_SHA256_HEX];
     char target[MO_INSTANCE_MAX]; /* where it should be */
     char dead[MO_INSTANCE_MAX];   /* and was found to be gone; or "" */
+    bool relayed;                 /* another process thinks that it is here */
+    const char *gone;             /* modern: the error then; else NULL */
     struct mo_lease *lease;
     struct mo_timer timer;
-    unsigned pauses;
+    uint64_t since; /* ns: when it was first out of reach; 0: never */
 };
 
 static void settle(struct mo_mcp_home *h)
@@ -128,14 +131,19 @@ static void refuse(struct search *s, int status, int code, const char *why)
 
 static void not_found(struct search *s)
 {
-    refuse(s, 404, -32001, "Session not found");
+    if (s->gone)
+        refuse(s, 200, MO_RPC_INVALID_PARAMS, s->gone);
+    else
+        refuse(s, 404, -32001, "Session not found");
 }
 
 static void unavailable(struct search *s, const struct mo_err *why)
 {
     mo_log_err(mo_loop_log(s->h->o.loop), MO_WARN, "mcp", why,
-               "cannot find a session of another process");
-    refuse(s, 503, -32000, "the session cannot be reached now");
+               "cannot find a session, call or task of another process");
+    refuse(s, 503, -32000,
+           s->gone ? "the server that has this cannot be reached now"
+                   : "the session cannot be reached now");
 }
 
 /* The session is here, or was: then the client gets 404. */
@@ -161,24 +169,36 @@ static void handle_here(struct search *s)
 
 /* --- moving it here ------------------------------------------------------- */
 
-static void on_moved(void *ctx, const struct mo_written *w,
-                     const struct mo_err *why)
+static bool is_here(const struct search *s)
 {
-    struct search *s = ctx;
     struct mo_ep_http *door = s->h->o.door(s->h->o.ctx, s->was.view);
 
-    (void)w;
-    if (why) {
-        unavailable(s, why);
-        return;
-    }
+    return door && mo_ep_http_has(door, mo_buf_view(&s->id));
+}
+
+static void begin_here(struct search *s)
+{
+    struct mo_ep_http *door = s->h->o.door(s->h->o.ctx, s->was.view);
+
     if (door && mo_ep_http_revive(door, &s->was, mo_buf_view(&s->id)) < 0) {
         refuse(s, 503, -32000, "too many sessions");
         return;
     }
     mo_log(mo_loop_log(s->h->o.loop), MO_INFO, "mcp",
-           "a session of instance %s continues here", s->dead);
+           "a session of instance %s continues here", s->was.instance);
     handle_here(s);
+}
+
+static void on_moved(void *ctx, const struct mo_written *w,
+                     const struct mo_err *why)
+{
+    struct search *s = ctx;
+
+    (void)w;
+    if (why)
+        unavailable(s, why);
+    else
+        begin_here(s);
 }
 
 static void move_here(struct search *s)
@@ -235,6 +255,18 @@ static void take_lease(struct search *s)
 
 static void look_at(struct search *s);
 
+/* It is here, or was moved here and the answer of the store did not come: then
+ * it begins now. */
+static void found_here(struct search *s)
+{
+    if (is_here(s) || !s->was.whole)
+        handle_here(s);
+    else if (s->lease)
+        begin_here(s);
+    else
+        take_lease(s);
+}
+
 /* The document of the session: *to is where it was moved, or "". False: it has
  * ended. */
 static bool read_mark(const struct mo_rows *rows, char to[MO_INSTANCE_MAX])
@@ -267,7 +299,9 @@ static void on_mark(void *ctx, const struct mo_rows *rows,
     (void)snprintf(s->target, sizeof(s->target), "%s",
                    to[0] ? to : s->was.instance);
     if (strcmp(s->target, s->h->o.instance) == 0) {
-        handle_here(s);
+        found_here(s);
+    } else if (s->relayed) {
+        unavailable(s, mo_error(MO_EUNAVAIL, "it was moved meanwhile"));
     } else if (strcmp(s->target, s->dead) != 0) {
         if (s->lease)
             mo_lease_drop(mo_take_ptr(&s->lease));
@@ -295,6 +329,10 @@ static void is_dead(struct search *s)
 
     if (k)
         k->instance[0] = '\0';
+    if (s->gone) {
+        not_found(s);
+        return;
+    }
     (void)snprintf(s->dead, sizeof(s->dead), "%s", s->target);
     look(s);
 }
@@ -331,12 +369,30 @@ static void keep_request(struct search *s, struct mo_req *rq)
     rq->gone = on_client_gone;
 }
 
+static void check_lease(struct search *s);
+
+/* No connection to another machine: its process is dead if the lease says so;
+ * else it is tried again. */
+static void not_met(struct search *s)
+{
+    struct known *k = find_known(s->h, s->target);
+
+    if (k)
+        k->instance[0] = '\0'; /* it may have another address */
+    check_lease(s);
+}
+
 static void on_passed(void *ctx, struct mo_req *rq, enum mo_relay_end end,
                       const struct mo_err *why)
 {
     struct search *s = ctx;
 
     (void)why;
+    if (rq && end == MO_RELAY_UNMET) {
+        keep_request(s, rq);
+        not_met(s);
+        return;
+    }
     if (rq && end == MO_RELAY_UNSENT) {
         keep_request(s, rq);
         is_dead(s);
@@ -344,8 +400,8 @@ static void on_passed(void *ctx, struct mo_req *rq, enum mo_relay_end end,
     }
     if (rq && end == MO_RELAY_SENT) {
         keep_request(s, rq);
-        refuse(s, 502, -32000,
-               "the server that has this session has ended; the request may "
+        refuse(s, s->gone ? 200 : 502, -32000,
+               "the server that this was passed to has ended; the request may "
                "have had an effect");
         return;
     }
@@ -385,18 +441,20 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
     struct search *s = ctx;
 
     (void)fence;
+    if (!s->since)
+        s->since = mo_now_ns();
     if (why)
         unavailable(s, why);
     else if (owner.n == 0)
         is_dead(s);
-    else if (s->pauses++ < PAUSES)
+    else if (mo_now_ns() - s->since < WAIT_NS)
         mo_timer_start(s->h->o.loop, &s->timer, PAUSE_MS);
     else
-        unavailable(
-            s, mo_error(MO_EUNAVAIL, "instance %s has no address", s->target));
+        unavailable(s, mo_error(MO_EUNAVAIL, "instance %s cannot be reached",
+                                s->target));
 }
 
-/* It has no address: does it live? */
+/* It has no address, or does not answer there: does it live? */
 static void check_lease(struct search *s)
 {
     char lease[sizeof(MO_INSTANCE_LEASE) + MO_INSTANCE_MAX];
@@ -417,8 +475,11 @@ static void on_found(void *ctx, const struct mo_other *v, size_t n,
         unavailable(s, why);
     } else if (n == 0) {
         check_lease(s);
-    } else if (!v[0].is_near) {
-        not_found(s); /* on another machine: the client begins anew */
+    } else if (!v[0].path[0] && s->gone) {
+        unavailable(s, mo_error(MO_EUNAVAIL, "instance %s: another machine",
+                                s->target));
+    } else if (!v[0].path[0]) {
+        not_found(s); /* on a machine out of reach: the client begins anew */
     } else {
         learn(s->h, &v[0]);
         pass(s, v[0].path);
@@ -462,7 +523,7 @@ bool mo_mcp_home_elsewhere(struct mo_mcp_home *h, const char *view,
 {
     struct search *s;
 
-    if (!h || h->again || h->closing || rq->from || !mo_ep_id_is(id))
+    if (!h || h->again || h->closing || !mo_ep_id_is(id))
         return false;
     s = search_new(h, id, body);
     if (!s)
@@ -476,6 +537,31 @@ bool mo_mcp_home_elsewhere(struct mo_mcp_home *h, const char *view,
         return false;
     }
     (void)snprintf(s->target, sizeof(s->target), "%s", s->was.instance);
+    keep_request(s, rq);
+    s->relayed = rq->from != NULL;
+    if (s->relayed)
+        look(s);
+    else
+        look_at(s);
+    return true;
+}
+
+bool mo_mcp_home_pass(struct mo_mcp_home *h, struct mo_req *rq,
+                      const struct mo_ep_away *to)
+{
+    struct search *s;
+
+    if (!h || h->closing || rq->from || strlen(to->instance) >= MO_INSTANCE_MAX)
+        return false;
+    s = search_new(h, mo_span(NULL, 0), to->body);
+    if (!s)
+        return false;
+    if (mo_buf_err(&s->body)) {
+        search_free(s);
+        return false;
+    }
+    s->gone = to->gone;
+    (void)snprintf(s->target, sizeof(s->target), "%s", to->instance);
     keep_request(s, rq);
     look_at(s);
     return true;

@@ -1,9 +1,13 @@
-/* mcp_home.h - legacy MCP sessions on any process of a store.
+/* mcp_home.h - MCP sessions, tasks and waiting calls on any process of a store.
  *
  * The id of a session says which process has it (mcp/server/ep_id.h). Another
  * one that gets a request for it passes the request there (relay.h). If that
  * process is gone, one of the others begins the session again, under the same
  * id, from what the id contains. What the session had under way is lost.
+ *
+ * Tasks and waiting calls of modern clients are found in the same way: their
+ * names say which process has them (mcp/server/ep_ref.h). They end with it; the
+ * client is told so, and nothing is run again.
  *
  * Documents in the store:
  *
@@ -54,6 +58,8 @@ void mo_mcp_home_close(struct mo_mcp_home *h, void (*gone)(void *ctx),
 bool mo_mcp_home_elsewhere(struct mo_mcp_home *h, const char *view,
                            struct mo_req *rq, struct mo_span id,
                            struct mo_span body);
+bool mo_mcp_home_pass(struct mo_mcp_home *h, struct mo_req *rq,
+                      const struct mo_ep_away *to);
 void mo_mcp_home_ended(struct mo_mcp_home *h, struct mo_req *rq,
                        struct mo_span id);
 

@@ -72,6 +72,11 @@ static const struct mo_seal *seal(void)
     return &keys;
 }
 
+void mo_oidc_prepare(void)
+{
+    (void)seal();
+}
+
 static void put_try_cookie(struct mo_req *rq, const struct try *t)
 {
     mo_autobuf struct mo_buf b = {.max = COOKIE_MAX};

@@ -15,6 +15,9 @@
 
 #define MO_OIDC_TRY_S 600u
 
+/* Makes the key of that cookie. Before workers are forked: all have the same.
+ */
+void mo_oidc_prepare(void);
 void mo_oidc_routes(struct mo_site *s);
 /* Appends a link to each provider in which one can sign in, as HTML. */
 void mo_oidc_put_links(const struct mo_people *people, struct mo_buf *html);

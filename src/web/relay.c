@@ -37,6 +37,9 @@ struct pass {
     struct mo_httpu *u;
     struct mo_httpu_x *x;
     bool streaming; /* the client's answer has begun */
+    bool far;       /* to another machine */
+    bool unsent;    /* known at the end */
+    char to[MO_INSTANCE_MAX];
     int status;
     char ctype[96];
     struct mo_buf whole; /* an answer in one piece */
@@ -281,9 +284,10 @@ static void end_pass(struct pass *p, const struct mo_err *why)
         rq->gone = NULL;
     }
     if (why)
-        end = p->streaming   ? MO_RELAY_BEGUN
-              : is_dead(why) ? MO_RELAY_UNSENT
-                             : MO_RELAY_SENT;
+        end = p->streaming              ? MO_RELAY_BEGUN
+              : !p->far && is_dead(why) ? MO_RELAY_UNSENT
+              : p->far && p->unsent     ? MO_RELAY_UNMET
+                                        : MO_RELAY_SENT;
     else if (rq && p->streaming)
         mo_req_end(rq);
     else if (rq)
@@ -295,7 +299,10 @@ static void on_done(void *ctx, const struct mo_err *why)
 {
     struct pass *p = ctx;
 
+    p->unsent = mo_httpu_is_unsent(p->x);
     p->x = NULL;
+    if (p->far && why && p->unsent && why->code != MO_ECANCELED)
+        mo_cluster_failed(p->r->o.cluster, p->to, why);
     if (p->asked)
         p->asked(p->ctx, why || mo_buf_err(&p->whole) ? 0 : p->status,
                  mo_buf_view(&p->whole));
@@ -306,12 +313,35 @@ static void on_done(void *ctx, const struct mo_err *why)
 
 static const struct mo_http_cb pass_cb = {on_head, on_data, on_done};
 
+/* A client for the process at that path. */
+static struct mo_httpu *client_for(struct pass *p, const char *path,
+                                   struct mo_err *e)
+{
+    struct mo_relay *r = p->r;
+    char addr[sizeof(((struct mo_other *)NULL)->path) + 8];
+    struct mo_httpu_opts o = {.addr = addr, .own_user = true};
+    struct mo_span at = mo_span_cstr(path), name = mo_span_cut(&at, '@');
+
+    (void)snprintf(addr, sizeof(addr), "unix:%s", path);
+    p->far = path[0] != '/';
+    if (!p->far)
+        return mo_httpu_new(r->loop, &o, e);
+    if (!r->o.cluster || name.n >= sizeof(p->to) || !at.n)
+        return mo_null(mo_fail(e, MO_EUNAVAIL, "it is on another machine"));
+    (void)snprintf(p->to, sizeof(p->to), "%.*s", (int)name.n, name.p);
+    o = (struct mo_httpu_opts){
+        .addr = at.p,
+        .tls = mo_cluster_tls(r->o.cluster, MO_CLUSTER_HTTP),
+        .sni = p->to,
+        .loss_ms = MO_CLUSTER_LOSS_MS,
+    };
+    return mo_httpu_new(r->loop, &o, e);
+}
+
 static int start_pass(struct mo_relay *r, const char *path,
                       const struct mo_http_call *c, const struct pass *how,
                       struct pass **out, struct mo_err *e)
 {
-    char addr[sizeof(r->path) + 8];
-    const struct mo_httpu_opts o = {.addr = addr, .own_user = true};
     struct pass *p = mo_new(struct pass);
 
     if (!p)
@@ -319,8 +349,7 @@ static int start_pass(struct mo_relay *r, const char *path,
     *p = *how;
     p->r = r;
     mo_buf_init(&p->whole, WHOLE_MAX);
-    (void)snprintf(addr, sizeof(addr), "unix:%s", path);
-    p->u = mo_httpu_new(r->loop, &o, e);
+    p->u = client_for(p, path, e);
     if (!p->u) {
         mo_free(p);
         return e->code;
@@ -347,6 +376,7 @@ int mo_relay_pass(struct mo_relay *r, const char *path, struct mo_req *rq,
         .method = mo_http_method_name(rq->head->method),
         .headers = headers,
         .body = body,
+        .connect_ms = path[0] == '/' ? 0 : MO_CLUSTER_DIAL_MS,
         .idle_ms = MO_HTTP_FOREVER,
         .max_bytes = UINT64_MAX,
     };
@@ -412,13 +442,20 @@ static void on_httpd_gone(void *ctx)
     settle(r);
 }
 
+static bool is_listening(const struct mo_req *rq)
+{
+    return rq->head->method == MO_HTTP_GET ||
+           mo_span_is(mo_span_trim(mo_http_get(rq->head, "Mcp-Method")),
+                      "subscriptions/listen");
+}
+
 /* A stream that carries only notifications would delay the end. */
 static void end_listening(struct mo_relay *r)
 {
     mo_list_each_entry (p, &r->passes, struct pass, node) {
         struct mo_req *rq = p->rq;
 
-        if (!rq || !p->streaming || rq->head->method != MO_HTTP_GET)
+        if (!rq || !p->streaming || !is_listening(rq))
             continue;
         p->rq = NULL;
         rq->data = NULL;
@@ -428,12 +465,19 @@ static void end_listening(struct mo_relay *r)
     }
 }
 
+static void on_far(void *ctx, struct mo_stream *s)
+{
+    mo_httpd_take(((struct mo_relay *)ctx)->httpd, s);
+}
+
 void mo_relay_stop(struct mo_relay *r, uint64_t grace_ms,
                    void (*drained)(void *ctx), void *ctx)
 {
     MO_BUG_ON(r->stopped);
     r->stopped = true;
     r->drained = (struct mo_gone){drained, ctx};
+    if (r->o.cluster)
+        mo_cluster_take(r->o.cluster, MO_CLUSTER_HTTP, NULL, NULL);
     (void)unlink(r->path);
     end_listening(r);
     mo_httpd_close(r->httpd, grace_ms, on_httpd_gone, r);
@@ -488,6 +532,8 @@ int mo_relay_open(struct mo_loop *l, const struct mo_relay_opts *o,
         mo_relay_close(r, NULL, NULL);
         return rc;
     }
+    if (o->cluster)
+        mo_cluster_take(o->cluster, MO_CLUSTER_HTTP, on_far, r);
     *out = r;
     return 0;
 }

@@ -20,7 +20,8 @@ struct mo_site {
     struct mo_siod *sio;
     struct mo_gate gate;
     struct mo_strikes strikes;
-    struct mo_audit *audit; /* NULL: none */
+    struct mo_strikes_shared *shared; /* in place of strikes; or NULL */
+    struct mo_audit *audit;           /* NULL: none */
     struct mo_route routes[MO_SITE_ROUTES_MAX];
     /* Of each route, to pass over most of them quickly: the bytes before "{",
      * and whether they are all of its path. */
@@ -34,7 +35,7 @@ struct mo_site {
     void (*show)(void *ctx, struct mo_req *rq); /* /metrics; NULL: ours */
     void *show_ctx;
     struct mo_buf headers; /* of every answer */
-    bool closing, httpd_gone, sio_gone;
+    bool draining, closing, httpd_gone, sio_gone;
     struct mo_gone gone;
 };
 
@@ -255,8 +256,10 @@ static void answer(struct mo_site *s, struct mo_req *rq,
 
 bool mo_site_strike(struct mo_site *s, struct mo_req *rq, struct mo_refusal *no)
 {
-    unsigned wait =
-        mo_strikes_add(&s->strikes, mo_req_peer(rq), mo_loop_now(s->loop));
+    const char *peer = mo_req_peer(rq);
+    uint64_t now = mo_loop_now(s->loop);
+    unsigned wait = s->shared ? mo_strikes_shared_add(s->shared, peer, now)
+                              : mo_strikes_add(&s->strikes, peer, now);
     char text[16];
 
     if (wait == 0)
@@ -446,7 +449,7 @@ static const char *check_closing(void *ctx)
 {
     const struct mo_site *s = ctx;
 
-    return s->closing ? "the server is shutting down" : NULL;
+    return s->closing || s->draining ? "the server is shutting down" : NULL;
 }
 
 static void on_healthz(void *ctx, struct mo_req *rq)
@@ -555,13 +558,15 @@ static int site_build(struct mo_site *s, const struct mo_site_opts *o,
                               .handler = on_request,
                               .done = on_done,
                               .ctx = s,
-                              .tls = o->tls};
+                              .tls = o->tls,
+                              .crowd = o->crowd};
     int rc = build_headers(s, e);
 
     if (rc == 0)
         rc = mo_site_meter_init(&s->meter, s->loop, e);
     if (rc < 0)
         return rc;
+    s->shared = o->strikes;
     h.headers = mo_buf_view(&s->headers);
     s->httpd = mo_httpd_new(s->loop, &h, e);
     if (!s->httpd)
@@ -683,6 +688,11 @@ static void on_sio_gone(void *ctx)
     s->sio = NULL;
     s->meter.sio = NULL;
     maybe_gone(s);
+}
+
+void mo_site_drain(struct mo_site *s)
+{
+    s->draining = true;
 }
 
 void mo_site_close(struct mo_site *s, uint64_t grace_ms,

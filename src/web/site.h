@@ -19,12 +19,16 @@
 #define MO_SITE_ROUTES_MAX 128
 
 struct mo_site;
+struct mo_strikes_shared; /* strikes.h */
 
 struct mo_site_opts {
     struct mo_httpd_limits limits;
     struct mo_tls_ctx *tls;         /* NULL: no TLS; borrowed */
     struct mo_gate gate;            /* its pointers are borrowed */
     const struct mo_siod_opts *sio; /* NULL: no Socket.IO; copied */
+    /* Of all workers of the server, borrowed; NULL: there is one process. */
+    struct mo_crowd_place crowd;
+    struct mo_strikes_shared *strikes;
 };
 
 struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
@@ -102,6 +106,8 @@ struct mo_prom *mo_site_prom(struct mo_site *s); /* others may add metrics */
 void mo_site_metrics(struct mo_site *s,
                      void (*show)(void *ctx, struct mo_req *rq), void *ctx);
 
+/* Not ready from now on, but everything is served. */
+void mo_site_drain(struct mo_site *s);
 /* Stop accepting requests, let running ones end, then call `gone`, once,
  * later. */
 void mo_site_close(struct mo_site *s, uint64_t grace_ms,

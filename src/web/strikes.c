@@ -46,3 +46,21 @@ unsigned mo_strikes_add(struct mo_strikes *s, const char *peer, uint64_t now)
         return 0;
     return (unsigned)((end - now) / (1000 * MO_MS)) + 1;
 }
+
+int mo_strikes_shared_init(struct mo_strikes_shared *s, struct mo_err *e)
+{
+    return mo_lock_init(&s->lock, e);
+}
+
+unsigned mo_strikes_shared_add(struct mo_strikes_shared *s, const char *peer,
+                               uint64_t now)
+{
+    unsigned wait;
+
+    if (!mo_lock_take(&s->lock)) /* a row may have no end */
+        for (size_t i = 0; i < MO_STRIKES_PEERS; i++)
+            s->s.v[i].peer[MO_STRIKES_NAME - 1] = 0;
+    wait = mo_strikes_add(&s->s, peer, now);
+    mo_lock_drop(&s->lock);
+    return wait;
+}

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "base/lock.h"
+
 #define MO_STRIKES_PEERS 64
 #define MO_STRIKES_FREE  30
 #define MO_STRIKES_MS    60000
@@ -22,6 +24,16 @@ struct mo_strikes {
         uint64_t since; /* ns */
     } v[MO_STRIKES_PEERS];
 };
+
+/* The same for several processes, in memory that they share. */
+struct mo_strikes_shared {
+    struct mo_lock lock;
+    struct mo_strikes s;
+};
+
+int mo_strikes_shared_init(struct mo_strikes_shared *s, struct mo_err *e);
+unsigned mo_strikes_shared_add(struct mo_strikes_shared *s, const char *peer,
+                               uint64_t now);
 
 /* Count one refusal for "ADDRESS:PORT". Returns the seconds to wait; 0:
  * none. */

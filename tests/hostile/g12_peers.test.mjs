@@ -55,7 +55,7 @@ for (const [name, limits, perPeer] of [
         assert.equal(refused.status, 503);
         assert.match(refused.text, /too_many_connections/);
         assert.equal((await get('127.0.0.3', '/healthz')).status, 200);
-        assert.match((await get('127.0.0.3', '/metrics')).text, /^mo_http_connections_refused_total 1$/m);
+        assert.match((await get('127.0.0.3', '/metrics')).text, /^mo_http_connections_refused_total(\{worker="\d+"\})? 1$/m);
       } finally {
         for (const s of crowd) s.destroy();
       }

@@ -28,7 +28,7 @@ async function start(provider = {}) {
     },
   }));
   return Server.start(['--config', join(dir, 'mcp-orchestrator.json')], {
-    dir, auth: true, house: true, env: { MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state') } });
+    dir, auth: true, house: true, oneProcess: 'each process asks the provider once', env: { MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state') } });
 }
 
 before(async () => {

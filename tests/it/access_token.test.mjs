@@ -28,6 +28,7 @@ async function start(people = {}) {
   }));
   const s = await Server.start(['--config', join(dir, 'mcp-orchestrator.json')], {
     dir, auth: true, house: true, env: { MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state') },
+    oneProcess: 'each process reads the keys of an issuer; here they are counted and withheld',
   });
   resource = `${s.url}/mcp`;
   await warm(s);

@@ -88,7 +88,8 @@ describe('calls a minute', () => {
   });
 
   test('a Redis that is gone: who has a limit is refused, others are not', { skip: noRedis }, async (t) => {
-    const { servers: [s], store } = await place(t, { budgets: { people: { bob: { callsPerMinute: 50 } } } }, { shared: true });
+    const oneProcess = 'without the store a worker does not find the MCP sessions of others';
+    const { servers: [s], store } = await place(t, { budgets: { people: { bob: { callsPerMinute: 50 } } } }, { shared: true, oneProcess });
     const [ann, bob] = [await client(s, 'ann'), await client(s, 'bob')];
     assert.equal(over(await bob.call()), false);
     await store.kill();

@@ -52,12 +52,22 @@ async function client(who, { capabilities = {}, t } = {}) {
 const said = (r) => JSON.parse(r.content[0].text);
 const call = async (c, name, n, more = {}) => c.callTool({ name, arguments: { n } }, undefined, more);
 
+/** The same of a tool that another worker may hear of a moment later. */
+async function callSoon(...args) {
+  let got;
+  const unknown = (e) => assert.match(e.message, /no such tool/);
+  await until(async () => (got = await call(...args).catch(unknown)), 'the tool');
+  return got;
+}
+
 test('who has not connected is told where to; nobody else is asked', async (t) => {
   const c = await client('ann', { t });
   assert.deepEqual(await connected('ann'), []);
   assert.deepEqual((await c.listTools()).tools, []);
   assert.equal((await connect(server.url, as('bob'), 's0', 'bob@there')).status, 200);
-  const list = (await (await client('bob', { t })).listTools()).tools;
+  const his0 = await client('bob', { t });
+  let list = [];
+  await until(async () => (list = (await his0.listTools()).tools).length && (await c.listTools()).tools.length, 'tools in all workers');
   assert.deepEqual(list.map((x) => x.name), ['s0_whoami', 's0_chatty', 's0_ask']);
   assert.deepEqual((await c.listTools()).tools, list);
   const r = await call(c, 's0_whoami', 1);
@@ -123,13 +133,13 @@ test('a client that can opens the page, and its call goes on by itself', async (
     void connect(server.url, as('bob'), 's1', 'bob@s1');
     return { action: 'accept' };
   });
-  assert.equal(said(await call(bob, 's1_whoami', 7)).user, 'bob@s1');
+  assert.equal(said(await callSoon(bob, 's1_whoami', 7)).user, 'bob@s1');
   assert.equal(asked.length, 1);
   assert.equal(asked[0].mode, 'url');
   assert.equal(asked[0].url, `${server.url}/connections?server=s1`);
   const cat = await client('cat', { capabilities: { elicitation: { url: {} } }, t });
   cat.setRequestHandler(ElicitRequestSchema, () => ({ action: 'decline' }));
-  assert.match((await call(cat, 's1_whoami', 1)).content[0].text, /not connected/);
+  assert.match((await callSoon(cat, 's1_whoami', 1)).content[0].text, /not connected/);
 });
 
 test('expired tokens are refreshed once', async (t) => {

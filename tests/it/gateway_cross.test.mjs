@@ -13,9 +13,7 @@ import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sd
 import * as types from '@modelcontextprotocol/sdk/types.js';
 import { Place, fixtureServer, published } from '../lib/gateway.mjs';
 import { client1, text, until } from '../lib/mcp_talk.mjs';
-
-const P = 'io.modelcontextprotocol/';
-const MODERN = '2026-07-28';
+import { MODERN, P, ask, events } from './modern.mjs';
 
 function placeFor(t, servers, more) {
   const place = new Place(servers, more);
@@ -31,50 +29,6 @@ async function serveFor(t, place) {
     assert.doesNotMatch(log, /runtime error|Sanitizer/);
   });
   return serve;
-}
-
-/** One modern request: the events of its answer as they come. */
-async function* events(url, method, params, capabilities = {}, signal) {
-  const name = params.name ?? params.uri ?? params.taskId;
-  const answer = await fetch(url, {
-    method: 'POST',
-    signal,
-    body: JSON.stringify({
-      jsonrpc: '2.0', id: 1, method,
-      params: {
-        ...params,
-        _meta: { [`${P}protocolVersion`]: MODERN, [`${P}clientCapabilities`]: capabilities },
-      },
-    }),
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': MODERN,
-      'mcp-method': method,
-      ...(name && { 'mcp-name': name }),
-    },
-  });
-  if (!/event-stream/.test(answer.headers.get('content-type'))) {
-    yield await answer.json();
-    return;
-  }
-  let left = '';
-  for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
-    const all = (left + piece).split('\n\n');
-    left = all.pop();
-    for (const event of all) {
-      const data = event.split('\n').filter((l) => l.startsWith('data:'))
-        .map((l) => l.slice(5)).join('\n');
-      if (data.trim()) yield JSON.parse(data);
-    }
-  }
-}
-
-/** Its answer. */
-async function ask(url, method, params, capabilities) {
-  let last;
-  for await (const m of events(url, method, params, capabilities)) last = m;
-  return last;
 }
 
 // --- tasks

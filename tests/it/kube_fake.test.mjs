@@ -69,7 +69,7 @@ test('bookmarks are no news', async () => {
   const { id } = await us.start('f');
   fake.tell('BOOKMARK', { kind: 'Pod', metadata: { resourceVersion: '99' } });
   const pod = { ...fake.pods.get(id), status: { phase: 'Failed',
-    containerStatuses: [{ state: { terminated: { exitCode: 4 } } }] } };
+    containerStatuses: [{ name: fake.pods.get(id).spec.containers[0].name, state: { terminated: { exitCode: 4 } } }] } };
   fake.tell('MODIFIED', pod);
   const { cause, code } = await us.next('gone', 'f');
   assert.deepEqual([cause, code], ['exited', 4]);

@@ -299,10 +299,11 @@ describe('afterwards', () => {
     const all = config();
     all.people.providers.silent = { issuer: `http://127.0.0.1:${silent.address().port}`, clientId: 'page' };
     await writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify(all));
-    await until(async () => (await fetch(`${home()}/sign-in/silent`, { redirect: 'manual' })).status === 503, 'the provider');
+    const status = async () => (await fetch(`${home()}/sign-in/silent`, { redirect: 'manual', headers: { connection: 'close' } })).status;
+    await until(async () => (await Promise.all(Array.from({ length: 20 }, status))).every((s) => s === 503), 'the provider, at every worker');
     for (let i = 0; i < 20; i++)
       assert.equal((await fetch(`${home()}/sign-in/silent`, { redirect: 'manual' })).status, 503);
-    assert.equal(asked, 1);
+    assert.ok(asked >= 1 && asked <= Number(process.env.MO_WORKERS ?? 1), `${asked}`); // each worker asks for itself
     await write();
     await until(async () => (await fetch(`${home()}/sign-in/silent`, { redirect: 'manual' })).status === 404, 'its end');
   });

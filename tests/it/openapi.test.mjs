@@ -15,7 +15,7 @@ const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
 let house, doc, ajv, registry;
 before(async () => {
   registry = await startRegistry([row({ name: 'io.github.ada/weather', version: '1.0.0', description: 'Rain', repository: { url: 'https://github.com/ada/weather', source: 'github' }, remotes: [{ type: 'streamable-http', url: 'https://weather.example.com/mcp' }] })]);
-  house = await House.start({ config: {
+  house = await House.start({ oneProcess: 'figures, and what the router has learnt, are those of one process', config: {
     registry: { url: registry.url },
     mcpServers: { greeter: { command: process.execPath, args: [fake] } },
     approvals: { rules: [{ tool: 'fail', action: 'deny', reason: 'it only fails' }] },

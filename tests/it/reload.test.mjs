@@ -131,7 +131,7 @@ const LLM = { provider: 'claude', model: 'claude-sonnet-5-5' };
 
 test('a changed configuration reaches open conversations', async (t) => {
   const allow = { tool: 'execute_command', action: 'allow' };
-  const house = await House.start({ config: { approvals: { rules: [allow] } } });
+  const house = await House.start({ oneProcess: 'sessions.max is the limit of each worker', config: { approvals: { rules: [allow] } } });
   t.after(() => house.stop());
   const tab = house.tab();
   await tab.ready();

@@ -1,6 +1,6 @@
 // Several `serve` processes on one store, with one fake model behind them.
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -23,9 +23,18 @@ class Replica {
 
   async up(args = []) {
     this.dir ??= await this.all.place();
-    this.server = await Server.start(args, { dir: this.dir, env: this.all.env, house: true, auth: this.all.auth, bin: this.all.bin });
+    this.server = await Server.start([...this.all.args, ...args], { dir: this.dir, env: this.all.env, house: this.all.config.sandbox.driver === 'none' ? 'none' : true, auth: this.all.auth, bin: this.all.own[this.n]?.bin ?? this.all.bin });
     this.server.fresh.fds += 40; // connections to the model and to others
+    if (this.all.far) await this.hideSockets();
     return this;
+  }
+
+  /** As on another machine: the others do not find its unix sockets. */
+  async hideSockets() {
+    const sockets = async () => (await readdir(this.dir, { recursive: true })).filter((f) => /\.(peer|http)$/.test(f));
+    const workers = this.server.hasWorkers ? 2 : 1; // the only number that is used
+    await until(async () => (await sockets()).length >= 2 * workers, 'its sockets');
+    for (const f of await sockets()) await rm(join(this.dir, f));
   }
 
   tab(how) {
@@ -46,12 +55,14 @@ class Replica {
 }
 
 export class Replicas {
-  /** apart: each in a directory of its own. */
-  static async start({ store = 'sqlite', apart, count = 2, config = {}, env = {}, headers = {}, crash = [], auth, bin } = {}) {
+  /** apart: each in a directory of its own. far: they reach each other through
+   *  the cluster's port only; keys: of each, if not the same. own: what differs
+   *  for each, its program (bin) and its configuration. */
+  static async start({ store = 'sqlite', apart, far, keys = [], own = [], redisArgs = [], args = [], count = 2, config = {}, env = {}, headers = {}, crash = [], auth, bin } = {}) {
     const all = new Replicas();
     Object.assign(all, { headers, auth, bin, sessions: new Set(), tabs: [] });
     all.model = await claude({ key: 'sk-ant-0123456789' });
-    all.redis = store === 'redis' ? await redis() : undefined;
+    all.redis = store === 'redis' ? await redis({ args: redisArgs }) : undefined;
     all.env = { ANTHROPIC_API_KEY: all.model.key, ANTHROPIC_BASE_URL: all.model.url, ...env };
     all.config = {
       llm: { provider: 'claude', model: 'claude-sonnet-5-5' },
@@ -61,7 +72,9 @@ export class Replicas {
       ...config,
     };
     all.dirs = [];
-    all.apart = apart;
+    all.apart = apart || far;
+    all.far = far;
+    Object.assign(all, { keys, own, args });
     all.v = [];
     for (let n = 0; n < count; n++) all.v.push(await new Replica(all, n).up(crash[n] ? ['--test-crash', crash[n]] : []));
     return all;
@@ -71,7 +84,10 @@ export class Replicas {
   async place() {
     if (this.apart || this.dirs.length === 0) {
       this.dirs.push(await mkdtemp(join(tmpdir(), 'mo-many-')));
-      await writeFile(join(this.dirs.at(-1), 'mcp-orchestrator.json'), JSON.stringify(this.config));
+      const n = this.dirs.length - 1;
+      const cluster = this.far && { listen: '127.0.0.1:0', key: this.keys[n] ?? 'k'.repeat(32) };
+      const config = { ...this.config, ...(cluster && { cluster }), ...this.own[n]?.config?.(this) };
+      await writeFile(join(this.dirs[n], 'mcp-orchestrator.json'), JSON.stringify(config));
     }
     return this.dirs.at(-1);
   }

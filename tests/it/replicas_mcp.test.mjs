@@ -39,7 +39,7 @@ async function idFrom(port) {
 async function pair(how, fn) {
   // Looking for leaks takes each process seconds: once is enough.
   const env = how.store === 'redis' ? { ASAN_OPTIONS: 'detect_leaks=0' } : {};
-  const all = await Replicas.start({ headers: bearer('operator'), ...how, env, config });
+  const all = await Replicas.start({ headers: bearer('operator'), ...how, env, config: { ...config, ...how.config } });
   for (const r of all.v) r.server.fresh.children += 2; // the MCP server, and its guard
   for (const r of all.v) await until(async () => (await idFrom(r.server.port)).length > 60, 'the key of ids');
   const front = await balancer(all.v.map((r) => r.server.port));
@@ -143,7 +143,7 @@ async function foreign({ front, connect }) {
   assert.deepEqual(await statuses(front.ports, id, { 'mo-relay': stated }), [401, 401]);
 }
 
-async function held({ all, connect }) {
+async function decided({ all, connect }) {
   const api = async (n, who, path, body) => {
     const answer = await fetch(`http://localhost:${all.v[n].server.port}${path}`, {
       method: body ? 'POST' : 'GET',
@@ -172,11 +172,16 @@ async function held({ all, connect }) {
     assert.equal((await api(1, 'carol', at, says)).status, 404, 'once');
     assert.equal(!(await answer).isError, approved);
   }
+  assert.equal((await api(1, 'carol', '/api/approvals/none', { approved: false })).status, 404);
+  return api;
+}
+
+async function held(x) {
+  const api = await decided(x);
   await until(async () => {
     const { body } = await api(1, 'operator', '/api/audit?limit=100');
     return body.rows.some(({ what }) => what.decidedBy === 'carol' && what.door === 'token');
   }, 'the person in the audit log');
-  assert.equal((await api(1, 'carol', '/api/approvals/none', { approved: false })).status, 404);
 }
 
 async function killed({ all, front, connect }) {
@@ -229,3 +234,24 @@ for (const { name: store, skip } of STORES) {
     });
   });
 }
+
+test('two gateways without boxes', async (t) => {
+  await pair({ config: { sandbox: { driver: 'none' } } }, async (x) => {
+    await t.test('a session goes on at whichever', () => anywhere(x));
+    await t.test('ids of others and forged ones', () => foreign(x));
+    await t.test('a held call is decided at the other', () => decided(x));
+    await t.test('the one with the session is killed', () => killed(x));
+  });
+});
+
+// it/replicas_far has the conversations.
+const { skip: noRedis } = STORES.find(({ name }) => name === 'redis');
+test('redis: two replicas on different machines', { skip: noRedis }, async (t) => {
+  await pair({ store: 'redis', far: true }, async (x) => {
+    await t.test('a session goes on at whichever', () => anywhere(x));
+    await t.test('a GET stream at the one that has not the session', () => farStream(x));
+    await t.test('ids of others and forged ones', () => foreign(x));
+    await t.test('a held call is decided at the other', () => held(x));
+    await t.test('the one with the session is killed', () => killed(x));
+  });
+});

@@ -31,8 +31,10 @@ export const BUILDS =
       ];
 
 /** MO_WORKERS=N: every server of a suite runs with that many workers. */
-const workers = (args) =>
-  process.env.MO_WORKERS && !args.includes('--workers') ? ['--workers', process.env.MO_WORKERS] : [];
+// --test-crash kills the process that comes to the point: with workers the
+// server would go on.
+const workers = (args, oneProcess) =>
+  process.env.MO_WORKERS && !oneProcess && !args.includes('--workers') && !args.includes('--test-crash') ? ['--workers', process.env.MO_WORKERS] : [];
 
 const READY = /is ready: https?:\/\/[^:]+:(\d+)\//;
 const READY_MS = 30_000;
@@ -91,12 +93,18 @@ export class Server {
   /** Start it and wait until it says that it is ready.
    *  env is added to a nearly empty environment; dir: where it runs (a fresh
    *  directory, removed at the end, when not given); house: with sessions and
-   *  conversations, and wait until they are there too; auth: with a token, as
-   *  ordinary users have it; hosts: names that it resolves, by address. */
-  static async start(args = [], { bin = BIN, env = {}, dir, house, auth, hosts } = {}) {
+   *  conversations, and wait until they are there too ('none': the
+   *  configuration allows no boxes, so do not wait); auth: with a token, as
+   *  ordinary users have it; hosts: names that it resolves, by address;
+   *  oneProcess: why the test is about one process, whatever MO_WORKERS says.
+   *  Workers are always whole servers: what they share is in the store. */
+  static async start(args = [], { bin = BIN, env = {}, dir, house, auth, hosts, oneProcess } = {}) {
     const own = dir ? undefined : await mkdtemp(join(tmpdir(), 'mo-serve-'));
     const cwd = dir ?? own;
-    const plain = [bin, 'serve', '--port', '0', ...(auth ? [] : ['--no-auth']), ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...workers(args), ...args];
+    const more = workers(args, oneProcess);
+    const echo = args.includes('--test-echo');
+    const whole = house || (more.length > 0 && !echo);
+    const plain = [bin, 'serve', '--port', '0', ...(auth ? [] : ['--no-auth']), ...(whole || echo ? [] : ['--test-bare']), ...more, ...args];
     const [command, ...rest] = hosts ? withHosts(cwd, hosts, plain) : plain;
     const child = spawn(command, rest, {
       cwd,
@@ -107,14 +115,15 @@ export class Server {
     server.hasWorkers = plain.includes('--workers');
     try {
       await within(server.ready, 'the ready line', READY_MS);
-      if (house) await until(() => server.isReady(), 'sessions', READY_MS);
-      if (house) await until(() => server.hasLog(), 'the audit log', READY_MS);
+      if (house === true) await until(() => server.isReady(), 'sessions', READY_MS);
+      else if (whole && house !== 'none') await until(() => server.isOpen(), 'sessions', READY_MS);
+      if (house === true) await until(() => server.hasLog(), 'the audit log', READY_MS);
     } catch (e) {
       child.kill('SIGKILL');
       await server.cleanUp();
       throw new Error(`${e.message}\n${server.log}`);
     }
-    server.fresh = house ? await server.settled() : await server.measure();
+    server.fresh = whole ? await server.settled() : await server.measure();
     return server;
   }
 
@@ -194,22 +203,35 @@ export class Server {
 
   // --- what /proc knows ---
 
-  /** All processes that serve: this one, and its workers. */
+  /** All processes that serve: this one, and its workers; not its privileged
+   *  helper, which has another name. */
   async processes() {
-    return this.hasWorkers ? [this.pid, ...(await childrenOf(this.pid))] : [this.pid];
+    if (!this.hasWorkers) return [this.pid];
+    const name = (pid) => readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '');
+    const [own, all] = await Promise.all([name(this.pid), childrenOf(this.pid)]);
+    const names = await Promise.all(all.map(name));
+    return [this.pid, ...all.filter((_, i) => names[i] === own)];
+  }
+
+  async linksOf(pid) {
+    const fds = `/proc/${pid}/fd`;
+    const names = await readdir(fds).catch(() => []);
+    return Promise.all(names.map((n) => readlink(join(fds, n)).catch(() => '')));
   }
 
   async links() {
-    const all = (await this.processes()).map(async (pid) => {
-      const fds = `/proc/${pid}/fd`;
-      return Promise.all((await readdir(fds)).map((n) => readlink(join(fds, n)).catch(() => '')));
-    });
-    return (await Promise.all(all)).flat();
+    return (await Promise.all((await this.processes()).map((pid) => this.linksOf(pid)))).flat();
   }
 
-  /** Open descriptors, without the audit log's: its first row opens it. */
+  /** Open descriptors of each process, without the audit log's: its first row
+   *  opens it. */
+  async fdsOfEach() {
+    const all = await Promise.all((await this.processes()).map((pid) => this.linksOf(pid)));
+    return all.map((links) => links.filter((l) => !/\/audit\.(jsonl|head)( \(deleted\))?$/.test(l)).length);
+  }
+
   async fds() {
-    return (await this.links()).filter((l) => !/\/audit\.(jsonl|head)( \(deleted\))?$/.test(l)).length;
+    return (await this.fdsOfEach()).reduce((sum, n) => sum + n, 0);
   }
 
   /** What it has started; not its workers. */
@@ -252,9 +274,15 @@ export class Server {
     return found.length ? found.reduce((sum, l) => sum + Number(l.split(' ')[1]), 0) : undefined;
   }
 
+  /** The same of a server whose address and certificate are the test's affair:
+   *  by its log. */
+  isOpen() {
+    return this.log.split(/ready for conversations|no conversations/).length > Number(process.env.MO_WORKERS);
+  }
+
   /** What must be the same again after a test. */
   async isReady() {
-    const answer = await fetch(`http://127.0.0.1:${this.port}/readyz`);
+    const answer = await fetch(`http://127.0.0.1:${this.port}/readyz`, { headers: { connection: 'close' } });
     await answer.arrayBuffer();
     return answer.status === 200;
   }
@@ -265,8 +293,12 @@ export class Server {
   }
 
   async measure() {
+    const each = await this.fdsOfEach();
+    const fds = each.reduce((sum, n) => sum + n, 0);
     return {
-      fds: await this.fds(),
+      fds,
+      counted: fds, // a test may allow more than that
+      each,
       children: (await this.children()).length,
       rss: await this.rss(),
     };
@@ -294,7 +326,10 @@ export class Server {
       now = await this.measure();
       // each worker has a guardian and servers of its own, from its first call
       const children = before.children * (this.hasWorkers ? (await this.processes()).length - 1 : 1);
-      return now.fds <= before.fds && now.children <= children;
+      // and connections of its own: each may have what one of them had
+      const most = Math.max(...before.each) + before.fds - before.counted;
+      const isBack = now.fds <= before.fds || (this.hasWorkers && now.each.every((n) => n <= most));
+      return isBack && now.children <= children;
     };
     await until(back, 'descriptors and children', ms).catch(async (e) => {
       const says = JSON.stringify({ before, now });

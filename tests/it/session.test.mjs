@@ -83,6 +83,21 @@ test('after a SIGKILL the next one adopts the box with its files', { skip }, asy
   await third.close();
 });
 
+test('a box that ends while nobody is there is replaced, with its files', { skip }, async () => {
+  const h = home();
+  const first = await h.server();
+  await first.hold('a', 'keep');
+  await first.sh('a', 'echo precious > file');
+  const uid = (await first.sh('a', 'id -u')).trim();
+  await first.kill();
+  for (const pid of processesOf(uid)) try { process.kill(Number(pid), 'SIGKILL'); } catch { /* gone */ }
+  await eventually('its program is gone', () => processesOf(uid).length === 0);
+  const second = await h.server({ leaks: true });
+  assert.equal((await second.hold('a', 'keep')).workspace, 'kept');
+  assert.equal(await second.sh('a', 'cat file'), 'precious\n');
+  assert.equal(await second.close(), 0);
+});
+
 test('boxes that nobody could name are swept by the next one', { skip }, async () => {
   const h = home({ warm: 3 });
   const first = await h.server();

@@ -80,10 +80,15 @@ const VALUES = [
 for (const { name, bin } of BUILDS) {
   describe(`socket.io-client, ${name} build`, () => {
     let server;
+    let lone;
     let start;
 
     before(async () => {
       server = await Server.start(['--test-echo'], { bin });
+      lone = await Server.start(['--test-echo'], {
+        bin,
+        oneProcess: 'the echo of `say` reaches the sockets of its own process',
+      });
       closeAll();
       start = await server.measure();
     });
@@ -93,6 +98,8 @@ for (const { name, bin } of BUILDS) {
       await idle(server);
       await server.assertBack(start, { grow: 64 * MIB });
       await server.stopClean();
+      await idle(lone);
+      await lone.stopClean();
     });
 
     for (const [way, transports] of Object.entries(WAYS)) {
@@ -239,9 +246,9 @@ for (const { name, bin } of BUILDS) {
     // The client's own traffic and another client's run while it steps over, which
     // it is told to do in the middle; each round at another moment.
     test('no event is lost or reordered by the upgrade', async () => {
-      const source = await connected(server, { transports: WAYS.websocket });
+      const source = await connected(lone, { transports: WAYS.websocket });
       for (let round = 0; round < 10; round++) {
-        const c = client(server, {
+        const c = client(lone, {
           transports: WAYS.upgrade,
           upgrade: false,
         });
@@ -273,13 +280,13 @@ for (const { name, bin } of BUILDS) {
 
     // The same with every step held open by hand.
     test('what is sent during a slow upgrade arrives in order', async () => {
-      const source = await connected(server, { transports: WAYS.websocket });
+      const source = await connected(lone, { transports: WAYS.websocket });
       const say = (i) => source.timeout(20_000).emitWithAck('say', i);
-      const poll = await RawPoll.socket(server.port);
+      const poll = await RawPoll.socket(lone.port);
       await poll.post('420["listen"]');
       await poll.packet((p) => p.startsWith('430'));
       await say(0);
-      const ws = await RawWs.open(server.port, { sid: poll.sid });
+      const ws = await RawWs.open(lone.port, { sid: poll.sid });
       await say(1);
       ws.write(text('2probe'));
       await ws.message((m) => m === '3probe');

@@ -3,6 +3,9 @@
  *
  *   store_driver URL DEADLINE_MS [CA_FILE [REPLICAS]]
  *
+ * With MO_NO_INDEX in the environment it indexes nothing, as programs before
+ * the full-text index of Redis.
+ *
  * Commands on stdin, one a line; an answer to each on stdout, in the order
  * they come: "TAG ok ..." or "TAG NAME-OF-ERROR message". At the end of stdin
  * the store is closed and the program ends.
@@ -12,6 +15,7 @@
  *   TAG history S               TAG state S ID
  *   TAG take NAME WAIT_MS       TAG drop NAME     TAG who NAME
  *   TAG health                  TAG audit S DOC   TAG audits
+ *   TAG search WORD [SESSION,SESSION...]          TAG forget S
  *
  * A lease that is lost: "lost NAME why". */
 #include <stdio.h>
@@ -147,8 +151,9 @@ static void do_entry(struct driver *d, const struct mo_span *w)
     uint64_t fence = 0;
 
     (void)mo_span_u64(w[4], &fence);
-    write_one(d, w, fence,
-              (struct mo_write){.kind = MO_WRITE_ENTRY, .doc = w[3]});
+    write_one(
+        d, w, fence,
+        (struct mo_write){.kind = MO_WRITE_ENTRY, .doc = w[3], .text = w[3]});
 }
 
 static void do_call(struct driver *d, const struct mo_span *w)
@@ -181,6 +186,31 @@ static void do_history(struct driver *d, const struct mo_span *w)
 {
     read_some(d, w, true,
               (struct mo_read){.kind = MO_READ_HISTORY, .session = w[2]});
+}
+
+static void do_forget(struct driver *d, const struct mo_span *w)
+{
+    write_one(d, w, 0, (struct mo_write){.kind = MO_WRITE_FORGET});
+}
+
+static void do_search(struct driver *d, const struct mo_span *w)
+{
+    mo_autobuf struct mo_buf among = {.max = MO_STORE_AMONG_MAX};
+    struct mo_span rest = w[3];
+
+    while (rest.n) {
+        mo_buf_span(&among, mo_span_cut(&rest, ','));
+        mo_buf_putc(&among, '\n');
+    }
+    read_some(d, w, true,
+              (struct mo_read){.kind = MO_READ_SEARCH,
+                               .text = w[2],
+                               .among = mo_buf_view(&among)});
+}
+
+static void text_of(struct mo_span doc, struct mo_buf *out)
+{
+    mo_buf_span(out, doc);
 }
 
 static void do_state(struct driver *d, const struct mo_span *w)
@@ -269,10 +299,11 @@ static void run_line(struct driver *d, struct mo_span line)
         const char *name;
         void (*run)(struct driver *d, const struct mo_span *w);
     } commands[] = {
-        {"session", do_session}, {"entry", do_entry}, {"call", do_call},
-        {"run", do_run},         {"audit", do_audit}, {"audits", do_audits},
-        {"history", do_history}, {"state", do_state}, {"take", do_take},
-        {"drop", do_drop},       {"who", do_who},     {"health", do_health},
+        {"session", do_session}, {"entry", do_entry},   {"call", do_call},
+        {"run", do_run},         {"audit", do_audit},   {"audits", do_audits},
+        {"history", do_history}, {"state", do_state},   {"take", do_take},
+        {"drop", do_drop},       {"who", do_who},       {"health", do_health},
+        {"search", do_search},   {"forget", do_forget},
     };
     struct mo_span w[WORDS] = {{0}};
 
@@ -324,6 +355,8 @@ int main(int argc, char **argv)
     o.url = argv[1];
     o.deadline_ms = strtoull(argv[2], NULL, 10);
     o.lease_ttl_ms = 6000;
+    if (!getenv("MO_NO_INDEX"))
+        o.text_of = text_of;
     if (argc > 3)
         o.ca_file = mo_span_cstr(argv[3]);
     if (argc > 4)

@@ -82,9 +82,11 @@ export class Tab {
 
 /** The server, the model, and everybody's tabs. */
 export class House {
-  /** model: another fake, told of in env and config. */
-  static async start({ config = {}, env = {}, dir, headers = {}, model, hosts } = {}) {
+  /** model: another fake, told of in env and config; oneProcess: as of
+   *  Server.start(). */
+  static async start({ config = {}, env = {}, dir, headers = {}, model, hosts, oneProcess } = {}) {
     const house = new House();
+    house.oneProcess = oneProcess;
     house.hosts = hosts;
     house.headers = headers;
     house.model = model ?? (await claude({ key: 'sk-ant-0123456789' }));
@@ -106,7 +108,7 @@ export class House {
   }
 
   async up(args = []) {
-    this.server = await Server.start(args, { dir: this.dir, env: this.env, house: true, hosts: this.hosts });
+    this.server = await Server.start(args, { dir: this.dir, env: this.env, house: true, hosts: this.hosts, oneProcess: this.oneProcess });
   }
 
   tab(how) {

@@ -12,9 +12,9 @@ import { House } from './talk_kit.mjs';
 const list = (...ids) => ({ object: 'list', data: ids.map((id) => ({ id, object: 'model' })) });
 
 /** f(house, server): Claude with a key, and/or a compatible server. */
-async function live({ options, config, env }, f) {
+async function live({ options, config, env, oneProcess }, f) {
   const server = await compatible(options);
-  const house = await House.start({ config, env: { ...env, OPENAI_BASE_URL: server.url } });
+  const house = await House.start({ config, oneProcess, env: { ...env, OPENAI_BASE_URL: server.url } });
   try {
     await f(house, server);
     assert.deepEqual(server.problems, []);
@@ -103,7 +103,8 @@ test('a server without a chat model: an error says so, and is over when it has o
 });
 
 test('max_tokens refused: once more with max_completion_tokens, and remembered', async () => {
-  await live({ options: { newLimit: true }, ...ALONE, config: { llm: { provider: 'openai', maxOutputTokens: 1000 } } }, async (house, server) => {
+  const oneProcess = 'each process finds out once what the model refuses';
+  await live({ oneProcess, options: { newLimit: true }, ...ALONE, config: { llm: { provider: 'openai', maxOutputTokens: 1000 } } }, async (house, server) => {
     for (const text of ['one', 'two']) {
       const tab = house.tab(); // each with a mo_llm of its own
       await tab.ready();

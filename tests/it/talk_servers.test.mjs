@@ -54,6 +54,7 @@ before(async () => {
   await until(() => fetch(`http://127.0.0.1:${port}/mcp`).then(() => true, () => false), 'the remote server', 60_000);
   house = await House.start({
     dir,
+    oneProcess: 'each process starts the servers for itself, and here their starts are counted',
     config: {
       llm: { provider: 'claude', model: 'claude-sonnet-5-5', tools: 'all' },
       mcpServers: {

@@ -41,7 +41,7 @@ const PROVIDERS = [
 
 const isWish = (request) => JSON.stringify(request.body).includes(WISH);
 
-async function start(p, { tokens = 2500, options = {}, summary } = {}) {
+async function start(p, { tokens = 2500, options = {}, summary, oneProcess } = {}) {
   const model = await p.start({ key, ...options });
   let summaries = 0;
   model.next = function next() {
@@ -49,6 +49,7 @@ async function start(p, { tokens = 2500, options = {}, summary } = {}) {
     return this.script.shift() ?? { text: 'ok' };
   };
   const house = await House.start({
+    oneProcess,
     // Leaks are looked for in it/talk; here it would take most of the time.
     model, env: { ...p.env(model), ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' },
     config: {
@@ -216,7 +217,8 @@ function wished(house) {
 
 test('the window the list of models tells is kept', async () => {
   const [p] = PROVIDERS;
-  const house = await start(p, { tokens: 1_000_000, options: { told: 9000, window: 9000 } });
+  const house = await start(p, { tokens: 1_000_000, options: { told: 9000, window: 9000 },
+    oneProcess: 'each process knows the lists of models that it has read' });
   try {
     await house.get('/api/models/available'); // as a page does
     const tab = house.tab();

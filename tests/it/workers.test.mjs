@@ -1,12 +1,13 @@
 // `serve --workers`: several processes serve one port.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, readdir, readlink, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 
 import { claude } from '../fakes/claude.mjs';
 import { BIN, Server, until, within } from './server.mjs';
@@ -292,24 +293,55 @@ test('200 sockets spread over both workers', async (t) => {
     }
 });
 
+/** Each says eight words and hears them again. */
+async function echo(sockets) {
+  for (const s of sockets) {
+    await within(new Promise((resolve, reject) => (s.connected ? resolve() : s.on('connect', resolve).on('connect_error', reject))), 'a socket');
+    for (let n = 0; n < 8; n++) {
+      const back = once(s, 'again');
+      s.emit('again', n);
+      assert.equal((await within(back, 'the echo'))[0], n);
+    }
+  }
+}
+
 test('polling: requests reach the worker that has the socket', async (t) => {
   const server = await bare(t, 2, '--test-echo');
   const { io } = await import('socket.io-client');
   const sockets = Array.from({ length: 16 }, () => io(`http://127.0.0.1:${server.port}`, { transports: ['polling'], forceNew: true, reconnection: false }));
   try {
-    for (const s of sockets) {
-      await within(new Promise((resolve, reject) => (s.connected ? resolve() : s.on('connect', resolve).on('connect_error', reject))), 'a socket');
-      for (let n = 0; n < 8; n++) {
-        const back = once(s, 'again');
-        s.emit('again', n);
-        assert.equal((await within(back, 'the echo'))[0], n);
-      }
-    }
+    await echo(sockets);
     // and a session that nobody has
     for (const first of ['0', '1', '2', '-'])
       assert.equal((await fetch(`${server.url}/socket.io/?EIO=4&transport=polling&sid=${first}nobody`)).status, 400);
   } finally {
     for (const s of sockets) s.disconnect();
+    await server.stopClean();
+  }
+});
+
+test('polling and its upgrade with TLS, as a page does it', async (t) => {
+  const keys = await mkdtemp(join(tmpdir(), 'mo-workers-keys-'));
+  t.after(() => rm(keys, { recursive: true, force: true }));
+  const [cert, key] = ['cert', 'key'].map((name) => join(keys, `${name}.pem`));
+  await promisify(execFile)('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2',
+    '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-keyout', key, '-out', cert]);
+  const ca = await readFile(cert);
+  const server = await bare(t, 2, '--test-echo', '--tls-cert', cert, '--tls-key', key);
+  const { io } = await import('socket.io-client');
+  const home = `https://localhost:${server.port}`;
+  const open = (transports) => Array.from({ length: 16 }, () => io(home, { transports, ca, extraHeaders: { origin: home }, forceNew: true, reconnection: false }));
+  const polling = open(['polling']), upgraded = open(['polling', 'websocket']);
+  try {
+    await echo(polling);
+    await echo(upgraded);
+    await until(() => upgraded.every((s) => s.io.engine.transport.name === 'websocket'), 'the upgrades');
+    await echo(upgraded);
+    // another page is refused, whichever worker its request is passed to
+    const strange = io(home, { transports: ['polling'], ca, extraHeaders: { origin: 'https://evil.example' }, forceNew: true, reconnection: false });
+    await within(once(strange, 'connect_error'), 'the refusal');
+  } finally {
+    for (const s of [...polling, ...upgraded]) s.disconnect();
     await server.stopClean();
   }
 });

@@ -1,7 +1,7 @@
 // deploy/kubernetes: every object is accepted by a real API server, and its
 // service account can run boxes and do nothing else.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -27,7 +27,7 @@ before(async () => {
   ownImage.load();
   await Promise.all(['mcp-boxes', 'mcp-orchestrator'].map((n) =>
     eventually(`there is no ${n}`, () => gone(n), 60_000)));
-  for (const file of readdirSync(dir).filter((f) => f.endsWith('.yaml')).sort().reverse())
+  for (const file of ['server.yaml', 'boxes.yaml'])
     for (const text of documents(file)) objects.push(await apply(text));
   ns = Object.assign(new Namespace(), { name: 'mcp-boxes', path: BOXES, dir: mkdtempSync(join(tmpdir(), 'mo-deploy-')) });
   ns.token = (await api('POST', `${SERVER}/serviceaccounts/mcp-orchestrator/token`,
@@ -75,7 +75,7 @@ const forbidden = [
   ['GET', `${BOXES}/secrets`], ['GET', `${SERVER}/secrets`], ['GET', `${BOXES}/configmaps`],
   ['GET', `${SERVER}/pods`], ['GET', '/api/v1/namespaces/default/pods'], ['GET', '/api/v1/pods'],
   ['POST', `${SERVER}/pods`], ['GET', '/api/v1/nodes'], ['GET', '/api/v1/namespaces'],
-  ['GET', `${BOXES}/pods/x/log`], ['GET', `${BOXES}/pods/x/exec?command=sh`], ['POST', `${BOXES}/pods/x/eviction`],
+  ['GET', `${BOXES}/pods/x/log`], ['POST', `${BOXES}/pods/x/eviction`],
   ['DELETE', `${BOXES}/pods`], ['POST', `${BOXES}/serviceaccounts/default/token`],
   ['DELETE', '/apis/networking.k8s.io/v1/namespaces/mcp-boxes/networkpolicies/mo-boxes'],
   ['GET', ROLE],
@@ -102,4 +102,14 @@ test('without any one of its rights the check names that right', { skip }, async
       });
       await us.close();
     }
+});
+
+test('replicas.yaml takes the place of server.yaml', { skip }, async () => {
+  const now = [];
+  for (const text of documents('replicas.yaml')) now.push(await apply(text));
+  const of = (kind) => now.find((o) => o.kind === kind);
+  assert.deepEqual([of('Deployment').spec.replicas, of('Deployment').spec.strategy.type], [2, 'RollingUpdate']);
+  const { cluster } = JSON.parse(of('ConfigMap').data['config.json']);
+  const ports = of('Deployment').spec.template.spec.containers[0].ports.map((p) => p.containerPort);
+  assert.ok(ports.includes(Number(cluster.listen.split(':').at(-1))));
 });

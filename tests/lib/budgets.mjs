@@ -15,7 +15,7 @@ export const OPERATOR = 'op-0123456789abcdef012345';
 export const as = (who) => ({ authorization: `Bearer ${TOKENS[who] ?? OPERATOR}` });
 
 /** n servers with the same configuration and, with `shared`, the same Redis. */
-export async function place(t, config, { n = 1, shared, house, env: more } = {}) {
+export async function place(t, config, { n = 1, shared, house, oneProcess, env: more } = {}) {
   const store = shared ? await redis() : null;
   const dirs = [], servers = [];
   t.after(async () => {
@@ -26,7 +26,7 @@ export async function place(t, config, { n = 1, shared, house, env: more } = {})
   });
   const up = async (dir, env = {}) => {
     const s = await Server.start(['--config', join(dir, 'mcp-orchestrator.json')],
-      { dir, auth: true, house: house || shared, env: { ...QUICK, ...env, MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state') } });
+      { dir, auth: true, house: house || shared, oneProcess, env: { ...QUICK, ...env, MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state') } });
     s.dir = dir;
     s.env = env;
     servers.push(s);

@@ -86,7 +86,7 @@ export class FakeKube {
     if (what === `POST ${pods}`) {
       const pod = this.change(JSON.parse(text));
       Object.assign(pod.metadata, { uid: randomUUID(), resourceVersion: String(++this.version) });
-      pod.status = { phase: 'Running', containerStatuses: [{ state: { running: {} } }] };
+      pod.status = { phase: 'Running', containerStatuses: pod.spec.containers.map(({ name }) => ({ name, state: { running: {} } })) };
       this.pods.set(pod.metadata.name, pod);
       return say(201, pod);
     }

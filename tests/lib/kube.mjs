@@ -55,7 +55,7 @@ export async function apply(yaml) {
   const [, name] = /^metadata:\n {2}name: (\S+)/m.exec(yaml);
   const namespace = /^ {2}namespace: (\S+)/m.exec(yaml)?.[1];
   const known = version === 'policy/v1' ? 'policy/v1beta1' : version; // this cluster is older than that
-  const plural = `${kind.toLowerCase().replace(/y$/, 'ie')}s`;
+  const plural = `${kind.toLowerCase().replace(/y$/, 'ie').replace(/s$/, 'se')}s`;
   return must('PATCH', `${known === 'v1' ? '/api' : '/apis'}/${known}${namespace ? `/namespaces/${namespace}` : ''}/${
     plural}/${name}?fieldManager=test`, yaml.replace(`apiVersion: ${version}`, `apiVersion: ${known}`),
   'application/apply-patch+yaml');
@@ -70,7 +70,7 @@ async function must(method, path, body, type) {
 /** The rights of deploy/kubernetes/boxes.yaml. */
 export const rules = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'watch', 'patch', 'delete'] },
-  { apiGroups: [''], resources: ['pods/attach'], verbs: ['get', 'create'] },
+  { apiGroups: [''], resources: ['pods/attach', 'pods/exec'], verbs: ['get', 'create'] },
   { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['get', 'create'] },
 ];
 

@@ -77,11 +77,11 @@ export async function redis({ port, dir = tempDir(), args = [], cli = [] } = {})
 
 // ask('entry', 's', 'doc') -> {ok, word, rest}. The search for leaks at its end
 // takes seconds: only who asks for it gets it.
-export async function store(url, { deadline = 4000, ca, leaks = false, replicas } = {}) {
+export async function store(url, { deadline = 4000, ca, leaks = false, replicas, env = {} } = {}) {
   const child = spawn(`${process.env.MO_BUILD}/tests/it/store_driver`,
     [url, String(deadline), ...(ca || replicas ? [ca ?? ''] : []), ...(replicas ? [String(replicas)] : [])], {
       stdio: ['pipe', 'pipe', 'inherit'],
-      env: leaks ? process.env : { ...process.env, ASAN_OPTIONS: 'detect_leaks=0' },
+      env: { ...process.env, ...(leaks ? {} : { ASAN_OPTIONS: 'detect_leaks=0' }), ...env },
     });
   children.add(child);
   const waiting = new Map();
@@ -97,6 +97,7 @@ export async function store(url, { deadline = 4000, ca, leaks = false, replicas 
   return {
     opened,
     lost,
+    child,
     pid: child.pid,
     ask(...words) {
       const id = String(++tag);

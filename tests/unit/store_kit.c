@@ -102,6 +102,13 @@ static void dir_make(char *dir, size_t n)
         (void)snprintf(made.dirs[made.n++], sizeof(made.dirs[0]), "%s", dir);
 }
 
+void kit_text(struct mo_span doc, struct mo_buf *out)
+{
+    (void)mo_span_cut(&doc, '|');
+    if (doc.p)
+        mo_buf_span(out, doc);
+}
+
 void fix_prepare(struct fix *f, const struct backend *b)
 {
     memset(f, 0, sizeof(*f));
@@ -118,6 +125,7 @@ void fix_prepare(struct fix *f, const struct backend *b)
     }
     f->o.url = f->url;
     f->o.deadline_ms = 30000;
+    f->o.text_of = kit_text;
     mo_arena_init(&f->mem, (size_t)256 * 1024 * 1024);
 }
 

@@ -50,6 +50,8 @@ void redis_stop(pid_t *pid);
 
 /* --- opening and closing ------------------------------------------------- */
 
+/* The text of a document: "NAME|TEXT". */
+void kit_text(struct mo_span doc, struct mo_buf *out);
 void fix_prepare(struct fix *f, const struct backend *b);
 void fix_open(struct fix *f);
 void fix_init(struct fix *f, const struct backend *b);

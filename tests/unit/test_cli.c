@@ -263,8 +263,11 @@ static void test_man_and_completions(void **state)
 
     (void)state;
     mo_buf_init(&b, 1 << 18);
-    mo_help_man(&mo_commands, &b);
-    assert_non_null(strstr(mo_buf_cstr(&b), ".SS \"config check [FILE]\""));
+    mo_man_program(&mo_commands, &b);
+    assert_non_null(strstr(mo_buf_cstr(&b), "\\-config\\-check (1)"));
+    mo_buf_reset(&b);
+    mo_man_command(&mo_commands, mo_cli_find(&mo_commands, MO_SPAN("serve")),
+                   &b);
     assert_non_null(strstr(mo_buf_cstr(&b), "\\fB\\-\\-tls\\-cert\\fR"));
     assert_null(strstr(mo_buf_cstr(&b), "test\\-echo"));
     for (size_t i = 0; i < MO_COUNT(shells); i++) {
@@ -286,7 +289,8 @@ static void write_all(void *ctx)
     mo_buf_init(&b, 1 << 18);
     mo_help_overview(&mo_commands, NULL, &b);
     mo_help_command(&mo_commands, mo_commands.cmds[0], &b);
-    mo_help_man(&mo_commands, &b);
+    mo_man_program(&mo_commands, &b);
+    mo_man_command(&mo_commands, mo_commands.cmds[0], &b);
     (void)mo_help_completion(&mo_commands, "fish", &b);
     assert_true(mo_buf_err(&b) == 0 || mo_buf_err(&b) == MO_ENOMEM);
     mo_buf_fini(&b);

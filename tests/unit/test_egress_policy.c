@@ -310,15 +310,15 @@ static void test_table(void **state)
     struct mo_ip ip;
 
     (void)state;
-    mo_egress_names_init(&t);
-    mo_egress_names_init(&again);
+    mo_egress_names_init(&t, false);
+    mo_egress_names_init(&again, false);
     assert_int_equal(mo_egress_names_add(&t, "n0.org", &first), 0);
     for (int i = 0; i < MO_EGRESS_NAMES_MAX; i++) {
         struct mo_ip v4, v6;
 
         (void)snprintf(text, sizeof(text), "n%d.org", i);
         assert_int_equal(mo_egress_names_add(&t, text, &x), 0);
-        v4 = mo_egress_name_v4(x);
+        v4 = mo_egress_name_v4(&t, x);
         v6 = mo_egress_name_v6(x);
         assert_true(mo_egress_is_inside(&v4) && mo_ip_is_v4(&v4));
         assert_true(mo_egress_is_inside(&v6) && !mo_ip_is_v4(&v6));
@@ -335,6 +335,35 @@ static void test_table(void **state)
     assert_null(mo_egress_names_at(&t, &ip));
     mo_egress_names_fini(&t);
     mo_egress_names_fini(&again);
+}
+
+/* In a pod: every address is one of the loopback's, and no other is a name. */
+static void test_loopback_table(void **state)
+{
+    static const char *const others[] = {"127.0.0.1", "127.17.255.255",
+                                         "127.20.0.1", "198.18.0.1"};
+    struct mo_egress_names t;
+    struct mo_egress_name *x = NULL;
+    char text[32];
+    struct mo_ip ip;
+
+    (void)state;
+    mo_egress_names_init(&t, true);
+    for (int i = 0; i < MO_EGRESS_NAMES_MAX; i++) {
+        (void)snprintf(text, sizeof(text), "n%d.org", i);
+        assert_int_equal(mo_egress_names_add(&t, text, &x), 0);
+        ip = mo_egress_name_v4(&t, x);
+        assert_int_equal(ip.b[12], 127);
+        assert_int_equal(ip.b[13] & 0xFE, 18);
+        assert_ptr_equal(mo_egress_names_at(&t, &ip), x);
+        ip.b[12] = 198;
+        assert_null(mo_egress_names_at(&t, &ip));
+    }
+    for (size_t i = 0; i < MO_COUNT(others); i++) {
+        assert_true(mo_ip_parse(mo_span_cstr(others[i]), &ip));
+        assert_null(mo_egress_names_at(&t, &ip));
+    }
+    mo_egress_names_fini(&t);
 }
 
 static void put_query(struct mo_buf *b, const char *name, int type)
@@ -380,7 +409,7 @@ static void test_answers(void **state)
     struct mo_egress_zone z = {p, &names, true};
 
     (void)state;
-    mo_egress_names_init(&names);
+    mo_egress_names_init(&names, false);
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
         put_query(&q, rows[i].name, rows[i].type);
         mo_buf_reset(&a);
@@ -405,7 +434,7 @@ static void add_and_read(void *ctx)
     struct mo_egress_name *x;
 
     (void)ctx;
-    mo_egress_names_init(&t);
+    mo_egress_names_init(&t, false);
     if (mo_egress_policy_read(
             MO_SPAN("{\"allow\":[\"a.org\",\"\\u0062.org\"]}"), &p, NULL) == 0)
         mo_egress_policy_free(p);
@@ -425,8 +454,8 @@ int main(void)
         cmocka_unit_test(test_entries), cmocka_unit_test(test_json),
         cmocka_unit_test(test_ports),   cmocka_unit_test(test_inject),
         cmocka_unit_test(test_names),   cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_table),   cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_table),   cmocka_unit_test(test_loopback_table),
+        cmocka_unit_test(test_answers), cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

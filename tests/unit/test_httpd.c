@@ -904,7 +904,7 @@ static void peers_are_counted(void **state)
         {"", 0},
     };
     struct mo_peer *joined[MO_COUNT(addrs)];
-    struct mo_peers *peers = mo_peers_new();
+    struct mo_peers *peers = mo_peers_new(NULL);
 
     (void)state;
     assert_non_null(peers);

@@ -54,9 +54,59 @@ static void what_was_asked_agrees(void **state)
     assert_non_null(strstr(mo_buf_cstr(&b), "\"value\":\"a$$(B)\""));
     assert_non_null(strstr(mo_buf_cstr(&b), "[\"/toolbox\",\"$$HOME\"]"));
     if (mo_pod_compare(&sample, parse(&b), &e) < 0 ||
-        mo_pod_compare_fixed(parse(&b), &e) < 0)
+        mo_pod_compare_fixed(parse(&b), false, false, &e) < 0)
         fail_msg("%s", e.msg);
     mo_buf_fini(&b);
+}
+
+/* --- with a network ------------------------------------------------------- */
+
+static void a_network_is_compared(void **state)
+{
+    static const struct {
+        const char *from, *to, *key;
+    } rows[] = {
+        {"[\"/mo-box\",\"--pause\"]", "[\"/bin/sh\"]", "command"},
+        {"\"name\":\"net\"", "\"name\":\"net\",\"lifecycle\":{\"a\":1}",
+         "lifecycle"},
+        {"\"name\":\"net\"", "\"name\":\"other\"", "name"},
+        {"_port_start\",\"value\":\"0\"}",
+         "_port_start\",\"value\":\"0\"},{\"name\":\"kernel.x\"}", "sysctls"},
+        {"\"96Mi\"", "\"9600Mi\"", "resources"},
+        {"\"readOnly\":true}]", "\"readOnly\":false}]", "volumeMounts"},
+        {"{\"name\":\"net\"", "{\"name\":\"x\"},{\"name\":\"net\"",
+         "containers"},
+    };
+    struct mo_pod with = sample;
+    mo_autobuf struct mo_buf b = {.max = MO_POD_BODY_MAX};
+    struct mo_err e = {0};
+
+    (void)state;
+    with.net_image = "ours:1";
+    with.net_files = true;
+    assert_int_equal(mo_pod_write(&with, &b), 0);
+    if (mo_pod_compare(&with, parse(&b), &e) < 0 ||
+        mo_pod_compare_fixed(parse(&b), true, true, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(mo_pod_compare(&sample, parse(&b), &e), MO_EPOLICY);
+    assert_int_equal(mo_pod_compare_fixed(parse(&b), false, false, &e),
+                     MO_EPOLICY);
+    assert_int_equal(mo_pod_compare_fixed(parse(&b), true, false, &e),
+                     MO_EPOLICY);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autobuf struct mo_buf other = {.max = MO_POD_BODY_MAX};
+        const char *at = strstr(mo_buf_cstr(&b), rows[i].from);
+
+        if (!at)
+            fail_msg("%s is not in it", rows[i].from);
+        (void)mo_buf_put(&other, b.p, (size_t)(at - b.p));
+        (void)mo_buf_puts(&other, rows[i].to);
+        (void)mo_buf_puts(&other, at + strlen(rows[i].from));
+        if (mo_pod_compare(&with, parse(&other), &e) != MO_EPOLICY ||
+            mo_pod_compare_fixed(parse(&other), true, true, &e) != MO_EPOLICY ||
+            !strstr(e.msg, rows[i].key))
+            fail_msg("%zu %s: %s", i, rows[i].key, e.msg);
+    }
 }
 
 /* The body with one text replaced. */
@@ -142,7 +192,8 @@ static void changes_are_found(void **state)
         if (mo_pod_compare(&sample, parse(&b), &e) != MO_EPOLICY ||
             !strstr(e.msg, rows[i].key))
             fail_msg("%zu %s: %s", i, rows[i].key, e.msg);
-        if ((mo_pod_compare_fixed(parse(&b), NULL) < 0) != rows[i].fixed)
+        if ((mo_pod_compare_fixed(parse(&b), false, false, NULL) < 0) !=
+            rows[i].fixed)
             fail_msg("%zu %s: fixed", i, rows[i].key);
         mo_buf_fini(&b);
     }
@@ -203,8 +254,8 @@ static void the_policy(void **state)
     "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"},\"spec\":{\"nodeName\":"     \
     "\"n1\"},\"status\":" status "}"
 #define STATE(phase, state)                                                    \
-    POD("{\"phase\":\"" phase "\",\"containerStatuses\":[{\"state\":" state    \
-        "}]}")
+    POD("{\"phase\":\"" phase                                                  \
+        "\",\"containerStatuses\":[{\"name\":\"box\",\"state\":" state "}]}")
 
 static void states_are_read(void **state)
 {
@@ -227,7 +278,8 @@ static void states_are_read(void **state)
         {STATE("Running", "{\"running\":{}}"),
          {.phase = MO_POD_RUNNING, .code = -1}},
         {POD("{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
-             "\"status\":\"False\"}],\"containerStatuses\":[{\"state\":{"
+             "\"status\":\"False\"}],\"containerStatuses\":[{\"name\":\"box\","
+             "\"state\":{"
              "\"running\":{}}}]}"),
          {.phase = MO_POD_RUNNING, .lost = true, .code = -1}},
         {STATE("Failed", "{\"terminated\":{\"exitCode\":7,\"reason\":"
@@ -278,7 +330,8 @@ static void no_pod_at_all(void **state)
     (void)state;
     (void)mo_buf_puts(&b, "{\"metadata\":{\"name\":\"p\"}}");
     assert_int_equal(mo_pod_read(parse(&b), &s, NULL), MO_EPROTO);
-    assert_int_equal(mo_pod_compare_fixed(parse(&b), NULL), MO_EPOLICY);
+    assert_int_equal(mo_pod_compare_fixed(parse(&b), false, false, NULL),
+                     MO_EPOLICY);
 }
 
 static void torture_body(void *ctx)
@@ -290,7 +343,7 @@ static void torture_body(void *ctx)
     if (mo_pod_write(&sample, &b) == 0 &&
         mo_json_parse(mo_buf_view(&b), 0, &doc, NULL) == 0) {
         (void)mo_pod_compare(&sample, doc.root, NULL);
-        (void)mo_pod_compare_fixed(doc.root, NULL);
+        (void)mo_pod_compare_fixed(doc.root, false, false, NULL);
     }
 }
 
@@ -305,6 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_asked_agrees),
         cmocka_unit_test(changes_are_found),
+        cmocka_unit_test(a_network_is_compared),
         cmocka_unit_test(defaults_agree),
         cmocka_unit_test(the_policy),
         cmocka_unit_test(states_are_read),

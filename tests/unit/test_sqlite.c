@@ -72,7 +72,9 @@ static void test_newer(void **state)
     fix_init(&f, &sqlite_backend);
     fix_close(&f);
     run_sql(&f, "PRAGMA user_version = 99");
-    must_refuse(&f, MO_EINVAL, "newer version (its format is 99");
+    must_refuse(&f, MO_EINVAL, "written by version unknown (format 99)");
+    run_sql(&f, "PRAGMA user_version = -1");
+    must_refuse(&f, MO_EIO, "is damaged");
     run_sql(&f, "PRAGMA user_version = 5");
     fix_open(&f);
     fix_fini(&f);

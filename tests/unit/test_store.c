@@ -421,12 +421,9 @@ static void test_again(void **state)
     assert_int_equal(f.w.conversation, 2);
 
     /* found also behind and before the mark of the index */
-    if (!f.b->redis) {
-        assert_int_equal(GET(&f, .kind = MO_READ_SEARCH, .text = S("nothing")),
-                         0);
-        assert_int_equal(PUT(&f, "a", one), 0);
-        assert_int_equal(f.w.seq, 1);
-    }
+    assert_int_equal(GET(&f, .kind = MO_READ_SEARCH, .text = S("nothing")), 0);
+    assert_int_equal(PUT(&f, "a", one), 0);
+    assert_int_equal(f.w.seq, 1);
     fix_fini(&f);
 }
 
@@ -798,16 +795,28 @@ static void test_audit(void **state)
 
 /* --- search -------------------------------------------------------------- */
 
-static struct mo_write said(const char *doc, const char *text)
+/* "NAME|TEXT" */
+static struct mo_write said(const char *doc)
 {
-    return (struct mo_write){.kind = MO_WRITE_ENTRY,
-                             .doc = mo_span_cstr(doc),
-                             .text = mo_span_cstr(text)};
+    struct mo_span text = mo_span_cstr(doc);
+
+    (void)mo_span_cut(&text, '|');
+    return (struct mo_write){
+        .kind = MO_WRITE_ENTRY, .doc = mo_span_cstr(doc), .text = text};
 }
 
 static size_t hits(struct fix *f, const char *session, const char *text)
 {
     int rc = GET(f, .kind = MO_READ_SEARCH, .session = mo_span_cstr(session),
+                 .text = mo_span_cstr(text));
+
+    assert_int_equal(rc, 0);
+    return f->n;
+}
+
+static size_t hits_among(struct fix *f, const char *among, const char *text)
+{
+    int rc = GET(f, .kind = MO_READ_SEARCH, .among = mo_span_cstr(among),
                  .text = mo_span_cstr(text));
 
     assert_int_equal(rc, 0);
@@ -820,36 +829,133 @@ static void test_search(void **state)
         const char *session, *text;
         size_t n;
     } rows[] = {
-        {"", "quick", 2},           {"", "QUICK fox", 1},
-        {"", "fox quick", 1},       {"a", "quick", 1},
-        {"", "nothing", 0},         {"", "cafe", 1},
-        {"", "caf\xc3\xa9", 1},     {"", "\"", 0},
-        {"", "a OR b", 0},          {"", "text:quick", 0},
-        {"", "NEAR(quick fox)", 0}, {"", "\" OR \"", 0},
+        {"", "quick", 2},
+        {"", "QUICK fox", 1},
+        {"", "fox quick", 1},
+        {"a", "quick", 1},
+        {"", "nothing", 0},
+        {"", "cafe", 1},
+        {"", "caf\xc3\xa9", 1},
+        {"", "\"", 0},
+        {"", "a OR b", 0},
+        {"", "text:quick", 0},
+        {"", "NEAR(quick fox)", 0},
+        {"", "\" OR \"", 0},
         {"", "  \t quick ", 2},
+        {"", "qui", 0},
+        {"", "quick-brown", 1},
+        {"", "brown-quick", 0},
+        {"", "quick \" fox", 1},
+        {"", "quick quick quick", 2},
+        {"", "STRASSE", 0},
+        {"",
+         "stra\xc3\x9f"
+         "e",
+         1},
+        {"", "\xd0\xa1\xd0\x9b\xd0\x9e\xd0\x92\xd0\x9e", 1}, /* upper case */
+        {"", "192.168.0.1", 1},
+        {"", "168.192", 0},
+        {"nobody", "quick", 0},
     };
     struct fix f;
 
     fix_init(&f, *state);
-    assert_int_equal(PUT(&f, "a", session_w, said("1", "The quick brown fox"),
-                         said("2", "caf\xc3\xa9 at noon"), said("3", "")),
+    assert_int_equal(PUT(&f, "a", session_w, said("1|The quick brown fox"),
+                         said("2|caf\xc3\xa9 at noon"), said("3")),
                      0);
-    assert_int_equal(PUT(&f, "b", session_w, said("4", "quick, quick!")), 0);
-    if (f.b->redis) {
-        assert_int_equal(GET(&f, .kind = MO_READ_SEARCH, .text = S("quick")),
-                         MO_EUNAVAIL);
-        fix_fini(&f);
-        return;
-    }
+    assert_int_equal(PUT(&f, "b", session_w, said("4|quick, quick!")), 0);
+    assert_int_equal(PUT(&f, "c", session_w,
+                         said("5|Stra\xc3\x9f"
+                              "e, \xd1\x81\xd0\xbb\xd0\xbe\xd0\xb2\xd0\xbe; "
+                              "ping 192.168.0.1\n")),
+                     0);
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         check_row(rows[i].text,
                   hits(&f, rows[i].session, rows[i].text) == rows[i].n);
     assert_int_equal(hits(&f, "", "quick"), 2);
-    assert_true(row_is(&f, 0, "4")); /* says it twice in fewer words */
+    /* says it twice in fewer words */
+    assert_true(row_is(&f, 0, "4|quick, quick!"));
     assert_true(mo_span_is(f.rows[0].session, "b"));
     assert_int_equal(f.rows[0].seq, 1);
+    assert_int_equal(f.rows[0].conversation, 1);
+    assert_true(f.rows[0].at > 1000);
     assert_int_equal(PUT(&f, "b", simple(MO_WRITE_FORGET, 0)), 0);
     assert_int_equal(hits(&f, "", "quick"), 1);
+    /* the same id again: nothing of its former life */
+    assert_int_equal(PUT(&f, "b", session_w, said("6|slow")), 0);
+    assert_int_equal(hits(&f, "b", "quick"), 0);
+    assert_int_equal(hits(&f, "b", "slow"), 1);
+    fix_fini(&f);
+}
+
+/* Rows of sessions that were not named do not come, nor count as pages. */
+static void test_search_among(void **state)
+{
+    struct fix f;
+
+    fix_init(&f, *state);
+    assert_int_equal(PUT(&f, "a", session_w, said("1|tea")), 0);
+    assert_int_equal(PUT(&f, "ab", session_w, said("2|tea")), 0);
+    assert_int_equal(PUT(&f, "b", session_w, said("3|tea")), 0);
+    assert_int_equal(hits_among(&f, "", "tea"), 3);
+    assert_int_equal(hits_among(&f, "a\n", "tea"), 1);
+    assert_true(row_is(&f, 0, "1|tea"));
+    assert_int_equal(hits_among(&f, "b\na\n", "tea"), 2);
+    assert_int_equal(hits_among(&f, "x\n", "tea"), 0);
+    assert_int_equal(GET(&f, .kind = MO_READ_SEARCH, .text = S("tea"),
+                         .among = S("a\nab\n"), .limit = 1),
+                     0);
+    assert_true(f.n == 1 && f.more);
+    assert_int_equal(GET(&f, .kind = MO_READ_SEARCH, .text = S("tea"),
+                         .among = S("a\nab\n"), .limit = 1, .after = 1),
+                     0);
+    assert_true(f.n == 1 && !f.more);
+    assert_int_equal(
+        GET(&f, .kind = MO_READ_SEARCH, .text = S("tea"), .among = S("a\"]\n")),
+        MO_EINVAL);
+    assert_int_equal(
+        GET(&f, .kind = MO_READ_SEARCH, .text = S("tea"), .among = S("a")),
+        MO_EINVAL);
+    fix_fini(&f);
+}
+
+/* Old conversations and closed sessions are found; pages do not overlap. */
+static void test_search_long(void **state)
+{
+    enum { N = 90 };
+    struct mo_read r = {
+        .kind = MO_READ_SEARCH, .text = S("common"), .limit = 20};
+    bool seen[2 * N + 1] = {false};
+    struct fix f;
+    char doc[64];
+    size_t n = 0;
+
+    fix_init(&f, *state);
+    assert_int_equal(PUT(&f, "long", session_w), 0);
+    for (int i = 0; i < 2 * N; i++) {
+        (void)snprintf(doc, sizeof(doc), "%d|common and single%d", i, i);
+        assert_int_equal(PUT(&f, "long", said(doc)), 0);
+        if (i == N)
+            assert_int_equal(PUT(&f, "long", simple(MO_WRITE_FRESH, 0)), 0);
+        if (i == 7) /* in the middle of the index */
+            assert_int_equal(hits(&f, "", "single7"), 1);
+    }
+    assert_int_equal(PUT(&f, "long", simple(MO_WRITE_CLOSE, 0)), 0);
+    do {
+        assert_int_equal(get(&f, r), 0);
+        for (size_t i = 0; i < f.n; i++) {
+            unsigned long k = strtoul(f.rows[i].doc.p, NULL, 10);
+
+            assert_true(k < 2 * N && !seen[k]);
+            seen[k] = true;
+        }
+        n += f.n;
+        r.after += f.n;
+    } while (f.more);
+    assert_int_equal(n, 2 * N);
+    assert_int_equal(hits(&f, "", "single17 common"), 1);
+    assert_int_equal(f.rows[0].conversation, 1);
+    assert_int_equal(f.rows[0].seq, 18);
     fix_fini(&f);
 }
 
@@ -1231,6 +1337,8 @@ int main(void)
         ALL(test_audit),
         ALL(test_audits),
         ALL(test_search),
+        ALL(test_search_among),
+        ALL(test_search_long),
         ALL(test_ttl),
         ALL(test_reopen),
         ALL(test_close_under_way),

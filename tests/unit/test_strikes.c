@@ -1,5 +1,10 @@
 /* Clients that guess tokens must wait; others need not, and no row expires
  * early. */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "web/strikes.h"
 
 #include "base/clock.h"
@@ -74,12 +79,39 @@ static void test_room(void **state)
     assert_true(mo_strikes_add(&s, peer, 200 * SECOND) > 0);
 }
 
+/* Strikes of another process count, also if it has died in between. */
+static void test_shared(void **state)
+{
+    struct mo_strikes_shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct mo_err e;
+    pid_t pid;
+
+    (void)state;
+    assert_true(s != MAP_FAILED);
+    assert_int_equal(mo_strikes_shared_init(s, &e), 0);
+    pid = fork();
+    if (pid == 0) {
+        for (unsigned k = 0; k < MO_STRIKES_FREE; k++)
+            (void)mo_strikes_shared_add(s, "9.9.9.9:1", SECOND);
+        (void)mo_lock_take(&s->lock);
+        memset(s->s.v[1].peer, 'x', MO_STRIKES_NAME); /* and no end */
+        (void)raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(mo_strikes_shared_add(s, "9.9.9.9:2", SECOND), 61);
+    assert_int_equal(s->s.v[1].peer[MO_STRIKES_NAME - 1], 0);
+    assert_int_equal(mo_strikes_shared_add(s, "8.8.8.8:2", SECOND), 0);
+    (void)munmap(s, sizeof(*s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_ipv6),
         cmocka_unit_test(test_room),
+        cmocka_unit_test(test_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

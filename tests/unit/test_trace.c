@@ -1,7 +1,7 @@
 /* Trace contexts: what has the form of one, where it is looked for. ' is
  * written for ". */
-#include "mcp/trace.h"
 #include "mo_test.h"
+#include "trace/context.h"
 
 #define ID     "4bf92f3577b34da6a3ce929d0e0e4736"
 #define SPAN   "00f067aa0ba902b7"

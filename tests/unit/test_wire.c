@@ -34,7 +34,7 @@ static void test_join(void **state)
     struct mo_err e;
 
     (void)state;
-    mo_wire_put_join(&b, &j);
+    mo_wire_put_join(&b, &j, MO_WIRE_MAX);
     data = data_of(&b);
     assert_int_equal(mo_wire_join(data, &got, &e), 0);
     assert_true(mo_span_is(got.session, "s1") && mo_span_is(got.model, "m"));
@@ -54,16 +54,31 @@ static void test_join(void **state)
     assert_int_equal(mo_wire_join(data_of(&b), &got, &e), MO_EPROTO);
     mo_buf_reset(&b);
     j.door = NULL;
-    mo_wire_put_join(&b, &j);
+    mo_wire_put_join(&b, &j, MO_WIRE_MAX);
     assert_int_equal(mo_wire_join(data_of(&b), &got, &e), 0);
     assert_null(got.door);
     mo_buf_reset(&b);
     j.door = "a door that is not known";
-    mo_wire_put_join(&b, &j);
+    mo_wire_put_join(&b, &j, MO_WIRE_MAX);
     assert_int_equal(mo_wire_join(data_of(&b), &got, &e), 0);
     assert_null(got.door);
     b.p[MO_PEER_HEAD + 4] = '2';
     assert_int_equal(mo_wire_join(data_of(&b), &got, &e), MO_EPOLICY);
+}
+
+static void test_versions(void **state)
+{
+    static const struct {
+        uint64_t min, max;
+        unsigned common;
+    } rows[] = {
+        {1, 1, 1}, {1, 9, 1}, {0, 1, 1}, {2, 3, 0}, {0, 0, 0}, {3, 1, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        assert_int_equal(mo_wire_common(rows[i].min, rows[i].max),
+                         rows[i].common);
 }
 
 /* What the chat would cut, or could not tell apart, is refused. */
@@ -96,7 +111,7 @@ static void test_person(void **state)
         mo_autobuf struct mo_buf b = {.max = MAX};
         struct mo_join got;
 
-        mo_wire_put_join(&b, &rows[i].j);
+        mo_wire_put_join(&b, &rows[i].j, MO_WIRE_MAX);
         check_row(rows[i].what,
                   mo_wire_join(data_of(&b), &got, NULL) == rows[i].rc);
     }
@@ -222,9 +237,10 @@ static void test_commands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_join),   cmocka_unit_test(test_person),
-        cmocka_unit_test(test_ping),   cmocka_unit_test(test_ack),
-        cmocka_unit_test(test_closed), cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_join),     cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_person),   cmocka_unit_test(test_ping),
+        cmocka_unit_test(test_ack),      cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_commands),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

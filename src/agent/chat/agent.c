@@ -365,6 +365,19 @@ const struct mo_tally *mo_agent_tally(const struct mo_agent *a)
     return &a->tally;
 }
 
+bool mo_agent_is_open(const struct mo_agent *a, struct mo_span session)
+{
+    return mo_map_get(&a->chats, session) != NULL;
+}
+
+void mo_agent_on_open(struct mo_agent *a,
+                      void (*opened)(void *ctx, struct mo_span session),
+                      void *ctx)
+{
+    a->opened = opened;
+    a->opened_ctx = ctx;
+}
+
 void mo_agent_chats(const struct mo_agent *a, mo_chat_look_fn *each, void *ctx)
 {
     mo_map_each (en, &a->chats) {

@@ -107,6 +107,7 @@ struct call *mo_chat_calls_new(struct chat *c)
 static void call_free(struct call *k)
 {
     mo_chat_ack(&k->ack, "closed", "the session ended");
+    mo_call_span_end(k);
     mo_chat_elicit_drop(k);
     mo_timer_stop(k->chat->agent->loop, &k->idle_timer);
     mo_list_del(&k->node);
@@ -344,6 +345,7 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
     k->state = to;
     mo_chat_elicit_drop(k);
     mo_chat_call_arm_idle(k);
+    mo_call_span_end(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
     mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
     mo_chat_log_outcome(k);
@@ -411,6 +413,8 @@ void mo_chat_calls_arm(struct chat *c)
 
 static void ask_person(struct call *k)
 {
+    if (k->chat->turn.span)
+        k->held_ns = mo_now_ns();
     mo_chat_event_approval(k);
     mo_chat_call_tell(k, "approval.waiting", false);
 }
@@ -513,6 +517,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct call *k = arg;
     bool approved = k->next == MO_CALL_RUNNING;
+    bool by_person = k->by && strcmp(k->by, "person") == 0;
 
     k->writing = false;
     if (why) {
@@ -523,6 +528,9 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
                     why->code == MO_EPOLICY ? "unknown_call"
                                             : "state_unavailable",
                     why->code == MO_EPOLICY ? mo_chat_calls_none : why->msg);
+        /* Others were told meanwhile that it is decided. */
+        if (by_person && why->code != MO_EPOLICY && c->state == CHAT_CALLS)
+            mo_chat_event_approval(k);
         mo_chat_calls_arm(c);
         return;
     }
@@ -590,6 +598,7 @@ void mo_chat_call_settle(struct call *k, enum mo_call_state to)
     struct mo_err e;
 
     mo_agent_point(k->chat->agent, "deciding");
+    mo_call_span_decided(k, to == MO_CALL_RUNNING);
     k->next = to;
     if (write_move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to,
                    on_decided, &e) < 0)

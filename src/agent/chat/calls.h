@@ -38,6 +38,8 @@ struct call {
     uint64_t deadline;        /* mo_now_ns(): the approval times out */
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
+    uint64_t held_ns;              /* traced: when a person was asked; or 0 */
+    struct mo_trace_span *span;    /* while it runs; NULL: it is not recorded */
     struct tool_check *tool_check; /* checks whether the tool changed: run.c */
     struct mo_call *running;
     const struct mo_conn *conn;  /* where it runs; only compared */
@@ -114,6 +116,16 @@ void mo_chat_call_reject(struct call *k, const char *by, const char *text);
 /* The running call needs another approval: makes it pending again, under a new
  * id. */
 void mo_chat_call_ask_again(struct call *k);
+
+/* --- call_span.c: spans of a call; nothing if the turn is not traced ------ */
+
+/* The call begins to run, now. */
+void mo_call_span_begin(struct call *k);
+void mo_call_span_end(struct call *k);
+/* A person has decided, or time has. */
+void mo_call_span_decided(struct call *k, bool yes);
+/* Its tool was chosen by the router, since then. */
+void mo_call_span_route(const struct call *k, uint64_t since);
 
 /* --- verdict.c: which calls may run ----------------------------------------
  */

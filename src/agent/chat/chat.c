@@ -379,6 +379,8 @@ static void on_session_ready(void *ctx, struct mo_hold *h,
 {
     struct chat *c = ctx;
 
+    if (c->agent->opened)
+        c->agent->opened(c->agent->opened_ctx, mo_span_cstr(c->id));
     (void)h;
     c->info = *info;
     c->ready = true;
@@ -519,6 +521,7 @@ void mo_chat_free(struct chat *c)
         mo_session_release(c->hold);
     mo_chat_queue_drop(c);
     mo_chat_calls_drop(c);
+    mo_trace_end(mo_take_ptr(&c->turn.span));
     mo_gateway_client_drop(c);
     c->transcript.unkept = NULL;
     mo_free(c->unsure);

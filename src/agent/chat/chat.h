@@ -264,6 +264,12 @@ struct mo_chat_look { /* one conversation; valid during the callback */
 };
 typedef void mo_chat_look_fn(void *ctx, const struct mo_chat_look *c);
 void mo_agent_chats(const struct mo_agent *a, mo_chat_look_fn *each, void *ctx);
+/* Is the conversation open in this process? */
+bool mo_agent_is_open(const struct mo_agent *a, struct mo_span session);
+/* opened(): a conversation is being opened here. */
+void mo_agent_on_open(struct mo_agent *a,
+                      void (*opened)(void *ctx, struct mo_span session),
+                      void *ctx);
 
 struct mo_waiting { /* a pending call */
     const char *session, *call;

@@ -85,13 +85,14 @@ struct transcript {
 /* The turn that is running; its id is empty between turns. */
 struct turn {
     char id[ID_MAX];
-    char asker[MO_PERSON_MAX]; /* who said its message; "": the operator */
-    struct message *saying;    /* the message that is being written */
-    uint64_t began;            /* mo_now_ns() */
-    unsigned steps;            /* model requests so far */
-    bool cancel;               /* a member asked to stop the turn */
-    bool busy;                 /* mo_session_busy() was called */
-    bool stuck;                /* mo_turn_stuck() is due, from the loop */
+    char asker[MO_PERSON_MAX];  /* who said its message; "": the operator */
+    struct message *saying;     /* the message that is being written */
+    uint64_t began;             /* mo_now_ns() */
+    struct mo_trace_span *span; /* NULL: it is not recorded */
+    unsigned steps;             /* model requests so far */
+    bool cancel;                /* a member asked to stop the turn */
+    bool busy;                  /* mo_session_busy() was called */
+    bool stuck;                 /* mo_turn_stuck() is due, from the loop */
     bool unheard; /* the end of a cancelled request ends the turn */
     struct mo_llm_x *asking;
     struct write_ahead ahead;
@@ -162,6 +163,8 @@ struct mo_agent {
     unsigned ngateway_clients; /* connections to the gateway */
     struct mo_gone gone;
     struct mo_later later;
+    void (*opened)(void *ctx, struct mo_span session); /* or NULL */
+    void *opened_ctx;
     void (*on_point)(void *ctx, const char *name);
     void *point_ctx;
 };

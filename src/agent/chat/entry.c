@@ -245,6 +245,16 @@ void mo_entry_words(struct mo_buf *b, struct mo_json entry)
     put_words_of(b, mo_json_get(entry, "results"));
 }
 
+/* A queued message is found when it is sent: it is stored again then. */
+void mo_entry_search_text(struct mo_span doc, struct mo_buf *b)
+{
+    struct mo_json_doc parsed;
+
+    if (mo_json_parse(doc, 0, &parsed, NULL) == 0 &&
+        mo_entry_role(parsed.root) != MO_ENTRY_QUEUED)
+        mo_entry_words(b, parsed.root);
+}
+
 /* --- calls --------------------------------------------------------------- */
 
 void mo_entry_calls(struct mo_json_iter *it, struct mo_json entry)

@@ -61,6 +61,8 @@ int mo_entry_text(struct mo_json entry, struct mo_buf *out);
 
 /* The text of the entry, for full-text search. */
 void mo_entry_words(struct mo_buf *b, struct mo_json entry);
+/* The same of a stored document: mo_store_opts.text_of. */
+void mo_entry_search_text(struct mo_span doc, struct mo_buf *b);
 
 /* Iterates over the calls of an assistant entry. */
 struct mo_entry_call {

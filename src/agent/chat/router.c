@@ -110,7 +110,7 @@ static void take_words(struct routed_tool *o, struct mo_json args, float sure)
                                words); /* the arguments are replaced later */
 }
 
-void mo_chat_router_choose(struct call *k)
+static void choose_tool(struct call *k)
 {
     const struct mo_tool *before = k->tool;
     struct routed_tool *o = routed_new();
@@ -130,6 +130,14 @@ void mo_chat_router_choose(struct call *k)
     take_words(o, doc.root, ch.sure);
     if (mo_chat_call_take_args(k, ch.params, NULL) < 0)
         undo_choice(k, o, before);
+}
+
+void mo_chat_router_choose(struct call *k)
+{
+    uint64_t since = k->chat->turn.span ? mo_now_ns() : 0;
+
+    choose_tool(k);
+    mo_call_span_route(k, since);
 }
 
 void mo_chat_router_recall(struct call *k, struct mo_json kept)

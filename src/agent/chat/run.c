@@ -161,11 +161,13 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
         .ctx = k,
     };
     mo_autobuf struct mo_buf params = {.max = MO_EXACT_MAX * 2};
+    char traceparent[MO_TRACE_PARENT_LEN + 1];
     struct mo_err e = {0};
     struct mo_jw w;
 
     if (!mo_chat_call_may_run(k))
         return;
+    mo_trace_send(k->span, &o.trace, traceparent);
     w = mo_jw_object(&params);
     mo_jw_member(&w, "name", name);
     mo_jw_member_raw(&w, "arguments", mo_buf_view(&k->args));
@@ -334,6 +336,8 @@ static void send_to_router(struct call *k)
 static int start_call(struct call *k, struct mo_err *e)
 {
     if (k->tool->source == SOURCE_BOX)
+        mo_session_trace(k->chat->hold, k->span);
+    if (k->tool->source == SOURCE_BOX)
         return mo_session_use(k->chat->hold, on_box_ready, k, e);
     if (mo_gateway_client_open(k->chat, e) < 0)
         return e->code;
@@ -386,6 +390,7 @@ void mo_chat_call_run(struct call *k)
     if (k->in_line)
         return;
     k->started = true;
+    mo_call_span_begin(k);
     mo_chat_log_call(k, MO_INFO, 0, "call runs");
     mo_chat_call_count(k);
 }

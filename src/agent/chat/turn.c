@@ -22,10 +22,35 @@ static const char our_instructions[] =
 /* --- beginning and end of a turn
  * --------------------------------------------------- */
 
+/* The first span of its trace. */
+static void begin_span(struct chat *c)
+{
+    struct mo_trace_span *s =
+        mo_trace_begin(mo_loop_tracer(c->agent->loop), MO_TRACE_INTERNAL,
+                       "invoke_agent", NULL, false);
+
+    mo_trace_end(mo_take_ptr(&c->turn.span));
+    c->turn.span = s;
+    mo_trace_text(s, "gen_ai.operation.name", MO_SPAN("invoke_agent"));
+    mo_trace_text(s, "gen_ai.conversation.id", mo_span_cstr(c->id));
+    mo_trace_text(s, "mcp_orchestrator.turn.id", mo_span_cstr(c->turn.id));
+}
+
+static void end_span(struct chat *c)
+{
+    struct mo_trace_span *s = mo_take_ptr(&c->turn.span);
+
+    if (c->turn.cancel)
+        mo_trace_fail(s, "cancelled");
+    mo_trace_int(s, "mcp_orchestrator.turn.steps", c->turn.steps);
+    mo_trace_end(s);
+}
+
 void mo_turn_begin(struct chat *c)
 {
     mo_random_token(c->turn.id, ID_BYTES);
     c->turn.began = mo_now_ns();
+    begin_span(c);
     mo_chat_log(c, MO_INFO, 0, NULL, "turn begun");
 }
 
@@ -35,6 +60,7 @@ void mo_turn_end(struct chat *c)
         mo_chat_log(c, MO_INFO, mo_now_ns() - c->turn.began, NULL,
                     c->turn.cancel ? "turn stopped" : "turn ended");
     mo_chat_calls_drop(c);
+    end_span(c);
     mo_buf_reset(&c->turn.shown);
     mo_turn_budget_end(c);
     c->turn.id[0] = '\0';
@@ -113,6 +139,7 @@ void mo_turn_fail(struct chat *c, const char *code, struct mo_span text,
 
     mo_fail(&why, MO_EUNAVAIL, "%s: %.*s", code, (int)text.n, text.p);
     mo_chat_log(c, MO_WARN, 0, &why, "turn failed");
+    mo_trace_fail(c->turn.span, code);
     mo_chat_event_error(c, code, text, retry_ms);
     if (doc)
         mo_entry_note(doc, code, text);
@@ -311,6 +338,8 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
         .nentries = s->n,
         .ids = s->ids,
         .quiet = quiet,
+        .parent = c->turn.span,
+        .conversation = mo_span_cstr(c->id),
     };
 
     if (tools == NULL)

@@ -45,6 +45,7 @@
 #include "codec/json/json.h"
 #include "config/choices.h"
 #include "loop/httpc.h"
+#include "trace/trace.h"
 
 #define MO_LLM_REQUEST_MAX ((size_t)32 * 1024 * 1024)
 #define MO_LLM_REPLY_MAX   ((size_t)8 * 1024 * 1024)
@@ -105,6 +106,8 @@ struct mo_llm_request {
      * to recognise entries; NULL: entries are compared by their bytes. */
     const uint64_t *ids;
     bool quiet; /* tools are sent unchanged but must not be used */
+    const struct mo_trace_span *parent; /* of the request's span; or NULL */
+    struct mo_span conversation;        /* its id, for the span; or empty */
 };
 
 enum mo_llm_stop {

@@ -371,11 +371,11 @@ struct mo_llm {
 
 const char *mo_llm_label(enum mo_llm_kind k);
 
-#define MO_LLM_HEADERS_MAX 4
+#define MO_LLM_HEADERS_MAX 4 /* and one for the trace context */
 
 /* Headers of every request; auth holds the key in clear text: wipe it. */
 struct mo_llm_headers {
-    struct mo_http_header v[MO_LLM_HEADERS_MAX];
+    struct mo_http_header v[MO_LLM_HEADERS_MAX + 1];
     size_t n;
     struct mo_buf auth;
 };

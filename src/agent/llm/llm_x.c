@@ -50,6 +50,7 @@ struct mo_llm_x {
     bool stream;             /* the answer is a stream */
     struct mo_llm_plan plan; /* the demo's reply */
     size_t said;
+    struct mo_trace_span *span; /* NULL: it is not recorded */
 };
 
 static void post_request(struct mo_llm_x *x);
@@ -68,10 +69,65 @@ static void x_move(struct mo_llm_x *x, enum x_state to)
     MO_MOVE(x->state, to, legal);
 }
 
+/* --- its span ------------------------------------------------------------ */
+
+/* Names of the semantic conventions of OpenTelemetry. */
+static const char *provider_name(enum mo_llm_kind k)
+{
+    return k == MO_LLM_CLAUDE   ? "anthropic"
+           : k == MO_LLM_GEMINI ? "gcp.gemini"
+           : k == MO_LLM_OPENAI ? "openai"
+                                : mo_llm_kind_name(k);
+}
+
+static void begin_span(struct mo_llm_x *x, const struct mo_llm_request *r)
+{
+    struct mo_trace_span *s = mo_trace_child(r->parent, MO_TRACE_CLIENT, "");
+    struct mo_span model = mo_span_cstr(r->model);
+
+    if (!s)
+        return;
+    x->span = s;
+    mo_trace_rename(s, MO_SPAN("chat"), model);
+    mo_trace_text(s, "gen_ai.operation.name", MO_SPAN("chat"));
+    mo_trace_text(s, "gen_ai.provider.name",
+                  mo_span_cstr(provider_name(x->m->kind)));
+    mo_trace_text(s, "gen_ai.request.model", model);
+    mo_trace_text(s, "gen_ai.conversation.id", r->conversation);
+}
+
+static void end_span(struct mo_llm_x *x, const struct mo_llm_reply *r)
+{
+    struct mo_trace_span *s = mo_take_ptr(&x->span);
+
+    if (!s)
+        return;
+    if (r) {
+        const struct mo_llm_usage *u = &r->usage;
+
+        mo_trace_one(s, "gen_ai.response.finish_reasons",
+                     mo_span_cstr(mo_llm_stop_name(r->stop)));
+        mo_trace_int(s, "gen_ai.usage.input_tokens", (int64_t)u->input);
+        mo_trace_int(s, "gen_ai.usage.output_tokens", (int64_t)u->output);
+        if (u->cache_read)
+            mo_trace_int(s, "gen_ai.usage.cache_read.input_tokens",
+                         (int64_t)u->cache_read);
+        if (u->cache_write)
+            mo_trace_int(s, "gen_ai.usage.cache_creation.input_tokens",
+                         (int64_t)u->cache_write);
+    } else {
+        mo_trace_fail(s, x->fail.code ? x->fail.code : "failed");
+    }
+    if (x->hint.status > 0)
+        mo_trace_int(s, "http.response.status_code", x->hint.status);
+    mo_trace_end(s);
+}
+
 /* --- the end ------------------------------------------------------------- */
 
 static void x_free(struct mo_llm_x *x)
 {
+    end_span(x, NULL); /* it never started */
     mo_timer_stop(x->loop, &x->timer);
     mo_later_cancel(&x->later);
     mo_buf_fini(&x->url);
@@ -90,6 +146,7 @@ static void call_on_done(struct mo_llm_x *x, const struct mo_llm_reply *r)
     bool idle = !x->http;
 
     x_move(x, X_TOLD);
+    end_span(x, r);
     x->m->active--;
     x->m = NULL;
     x->in.cb = NULL;
@@ -378,6 +435,8 @@ static void on_http_done(void *ctx, const struct mo_err *why)
 static int send_out(struct mo_llm_x *x, struct mo_err *e)
 {
     static const struct mo_http_cb cb = {on_head, on_data, on_http_done};
+    char traceparent[MO_TRACE_PARENT_LEN + 1];
+    struct mo_trace out = {0};
     struct mo_llm_headers h;
     struct mo_http_call c = {
         .method = "POST",
@@ -389,6 +448,10 @@ static int send_out(struct mo_llm_x *x, struct mo_err *e)
     };
     int rc = mo_llm_headers(x->m, &h, e);
 
+    mo_trace_send(x->span, &out, traceparent);
+    if (x->span)
+        h.v[h.n++] = (struct mo_http_header){MO_SPAN("traceparent"),
+                                             out.v[MO_TRACE_PARENT]};
     c.headers = h.v;
     c.nheaders = h.n;
     if (rc == 0 && mo_buf_err(&x->hop))
@@ -567,6 +630,7 @@ int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
     x = x_new(m, r, cb, ctx);
     if (!x)
         return mo_fail(e, MO_ENOMEM, "reply");
+    begin_span(x, r);
     rc = x->model ? write_request(x, r, e) : mo_fail(e, MO_ENOMEM, "reply");
     if (rc == 0 && x->state == X_DEMO)
         mo_timer_start(x->loop, &x->timer, WORD_MS);

@@ -10,10 +10,13 @@
 #include "codec/json/json.h"
 #include "config/reference.h"
 #include "connect/box_probe.h"
+#include "loop/tls.h"
 #include "secrets/key.h"
+#include "secrets/resolve.h"
 #include "secrets/system.h"
 
-#define NAME_COLUMN 10
+#define CLUSTER_KEY_MAX ((size_t)4096)
+#define NAME_COLUMN     10
 
 void mo_found(struct mo_finding *f, enum mo_health health, const char *fmt, ...)
 {
@@ -185,6 +188,34 @@ static void check_tls(const struct mo_doctor *d, struct mo_finding *f)
     mo_found(f, MO_HEALTH_OK, "certificate and key can be read");
 }
 
+/* The values are resolved as serve does it, and not kept. */
+static void check_cluster(const struct mo_doctor *d, struct mo_finding *f)
+{
+    const struct mo_config_cluster *c = &d->cfg->cluster;
+    mo_autowipe struct mo_buf key = {.max = CLUSTER_KEY_MAX};
+    mo_autobuf struct mo_buf at = {.max = 512};
+    struct mo_err e;
+
+    if (!c->listen) {
+        mo_found(f, MO_HEALTH_OK, "servers on this machine only");
+        return;
+    }
+    (void)mo_buf_room(&key, CLUSTER_KEY_MAX);
+    if (mo_reference_resolve(d->cfg, c->address ? c->address : c->listen, &at,
+                             &e) < 0) {
+        mo_found(f, MO_HEALTH_FAIL, "cluster.address: %.250s", e.msg);
+    } else if (mo_reference_resolve(d->cfg, c->key, &key, &e) < 0) {
+        mo_found(f, MO_HEALTH_FAIL, "cluster.key: %.250s", e.msg);
+    } else if (key.len < MO_TLS_PSK_KEY_MIN) {
+        mo_found(f, MO_HEALTH_FAIL, "cluster.key has less than %d bytes",
+                 MO_TLS_PSK_KEY_MIN);
+        mo_advise(f, "make one for all servers: openssl rand -base64 48");
+    } else {
+        mo_found(f, MO_HEALTH_OK, "others reach this server at %.250s",
+                 mo_buf_cstr(&at));
+    }
+}
+
 /* --- the table ----------------------------------------------------------- */
 
 static const struct check {
@@ -198,6 +229,7 @@ static const struct check {
     {"state", "can state be written?", mo_check_state, true},
     {"port", "is the port free?", mo_check_port, true},
     {"tls", "can the certificate be read?", check_tls, true},
+    {"cluster", "can servers on other machines connect?", check_cluster, true},
     {"files", "are enough open files allowed?", mo_check_files, true},
     {"cgroup", "can boxes be limited?", mo_check_cgroup, false},
     {"userns", "are user namespaces allowed?", mo_check_userns, false},
@@ -205,6 +237,7 @@ static const struct check {
      mo_check_isolation, true},
     {"docker", "does a container engine answer?", mo_check_docker, true},
     {"redis", "does Redis answer?", mo_check_redis, true},
+    {"versions", "may this version use the state?", mo_check_versions, true},
     {"keys", "is there a key for a model?", check_keys, true},
     {"servers", "can the MCP servers be started?", mo_check_programs, true},
     {"mounts", "may boxes see the folders they are given?", mo_check_mounts,

@@ -40,6 +40,8 @@ void mo_check_files(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_isolation(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_programs(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_mounts(const struct mo_doctor *d, struct mo_finding *f);
+/* versions.c */
+void mo_check_versions(const struct mo_doctor *d, struct mo_finding *f);
 /* services.c */
 void mo_check_port(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_docker(const struct mo_doctor *d, struct mo_finding *f);

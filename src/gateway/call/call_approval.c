@@ -273,6 +273,7 @@ static void say(struct call_approval *j, bool yes, const char *by)
     j->pub.decided = true;
     call_approval_move(j, SAID);
     j->pub.waited_ms = since(j->held);
+    mo_call_trace_approval(j->f, j->held, yes, by);
     mo_timer_stop(j->f->g->loop, &j->deadline);
     mo_timer_stop(j->f->g->loop, &j->beat);
     mo_loop_defer(j->f->g->loop, &j->later);

@@ -27,6 +27,7 @@ void mo_forward_free(struct forwarded_call *f)
 {
     MO_BUG_ON(f->call || f->task || f->requesting || f->down);
     mo_forward_drop_questions(f, "the call has ended");
+    mo_call_trace_free(f);
     mo_call_approval_free(f);
     mo_budget_cancel(&f->budget);
     mo_forward_leave_server(f);
@@ -263,6 +264,8 @@ static int send_request(struct forwarded_call *f, const struct call_target *t,
     };
 
     copy_method(method, sizeof(method), c->method);
+    if (c->span)
+        mo_call_trace_send(f, t, &o);
     f->call = mo_conn_request(mo_child_conn(f->child), method, params, &o, e);
     if (!f->call)
         return e->code;
@@ -326,6 +329,8 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
 
     f->requesting = false;
     f->child = c;
+    if (f->asked_ns)
+        mo_call_trace_child(f, c ? NULL : why);
     if (!c) {
         if (why->code == MO_EPOLICY && !f->failover.sent &&
             !mo_connect_has(f->g, f->down, f->slot)) {
@@ -367,6 +372,8 @@ static void request_child(struct forwarded_call *f)
         who = key;
     }
     f->requesting = true;
+    if (f->down->span)
+        f->asked_ns = mo_now_ns();
     f->child_request =
         (struct mo_child_request){.ready = on_child_ready, .counts = true};
     mo_upstream_request_child(f->slot->up, mo_span_cstr(who),

@@ -108,6 +108,9 @@ struct forwarded_call {
     struct result_limit limit; /* of its result; max 0: none */
     struct mo_latency_row *latency;
     uint64_t sent_ns;
+    struct mo_trace_span *span; /* of the request to the server; or NULL */
+    char traceparent[MO_TRACE_PARENT_LEN + 1]; /* of that request */
+    uint64_t asked_ns; /* traced: when the child was requested */
     /* Questions. */
     char id[MO_TOKEN_LEN(FORWARD_TOKEN) + 1];
     struct mo_list questions;
@@ -262,6 +265,23 @@ void mo_forward_set_outcome(struct forwarded_call *f, struct mo_buf *b,
                             bool use);
 /* Delivers the outcome to the client, which is WAITING. */
 void mo_forward_deliver(struct forwarded_call *f);
+
+/* --- call_trace.c: spans of a call; each does nothing if it is not traced --
+ */
+
+/* Begins the client span of a request to the server. */
+void mo_call_trace_send(struct forwarded_call *f, const struct call_target *t,
+                        struct mo_call_opts *o);
+void mo_call_trace_done(struct forwarded_call *f, const struct mo_reply *r);
+void mo_call_trace_free(struct forwarded_call *f);
+/* The child that was requested is there, or is not (why). */
+void mo_call_trace_child(struct forwarded_call *f, const struct mo_err *why);
+/* A person has decided about a call that was held since then. */
+void mo_call_trace_approval(struct forwarded_call *f, uint64_t since, bool yes,
+                            const char *by);
+/* The target was found, or was not (rc), since then. */
+void mo_call_trace_route(const struct mo_ep_call *c, uint64_t since,
+                         const struct call_target *t, int rc);
 
 /* --- failover.c: retries a failed call, or moves it to a fallback server ---
  */

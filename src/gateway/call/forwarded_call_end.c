@@ -390,6 +390,8 @@ void mo_forward_done(void *ctx, const struct mo_reply *r)
     struct mo_conn *conn = f->child ? mo_child_conn(f->child) : NULL;
 
     f->call = NULL;
+    if (f->span)
+        mo_call_trace_done(f, r);
     if (!r->result.p || !conn) {
         finish_call(f, r);
     } else if (f->down && f->client == CLIENT_WAITING &&

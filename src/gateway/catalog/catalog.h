@@ -124,6 +124,12 @@ void mo_catalog_free(struct mo_catalog *c);
  * kept; the lists of others are read from the cache. */
 int mo_catalog_servers(struct mo_catalog *c, const struct mo_gw_server *v,
                        size_t n, struct mo_err *e);
+/* Calls fn with the name of each cached tool of a server, borrowed, for people
+ * who look for one; the file may be old or of another configuration. Reads only
+ * that file. */
+void mo_catalog_cached_tools(const char *cache, const char *server,
+                             void (*fn)(void *ctx, struct mo_span name),
+                             void *ctx);
 /* Deletes the cached lists of a server. */
 void mo_catalog_forget(const char *cache, const char *server);
 /* Stores a list just read (an array); none: the server has no such list.

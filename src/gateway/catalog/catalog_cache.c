@@ -163,6 +163,27 @@ int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
     return rc == MO_ENOMEM ? rc : 0;
 }
 
+void mo_catalog_cached_tools(const char *cache, const char *server,
+                             void (*fn)(void *ctx, struct mo_span name),
+                             void *ctx)
+{
+    char path[PATH_MAX];
+    mo_autobuf struct mo_buf text = {.max = CAT_FILE_MAX};
+    mo_autobuf struct mo_buf name = {.max = CAT_FILE_MAX};
+    struct mo_json v[F_COUNT];
+
+    if (cache_path(cache, server, path) < 0 ||
+        mo_file_read_own(path, &text) < 0 ||
+        read_fields(mo_buf_view(&text), v) < 0 ||
+        !mo_json_str_eq(v[F_NAME], mo_span_cstr(server)))
+        return;
+    mo_json_each (it, v[F_LISTS + MO_CAT_TOOLS]) {
+        mo_buf_reset(&name);
+        if (mo_json_str_buf(mo_json_get(it.val, "name"), &name) == 0)
+            fn(ctx, mo_buf_view(&name));
+    }
+}
+
 /* --- writing ------------------------------------------------------------- */
 
 static void put_notes(struct mo_jw *w, const struct server_lists *s)

@@ -396,6 +396,7 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
                         struct mo_arena *a)
 {
     struct mo_route_answer *found = mo_arena_zalloc(a, sizeof(*found));
+    uint64_t since = c->span ? mo_now_ns() : 0;
     struct choice ch;
     struct call_target t;
     int rc = found ? choose_tool(g, c, a, found, &ch) : MO_ENOMEM;
@@ -417,6 +418,8 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
     else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
         mo_ep_call_fail(c, "params must be an object");
     else if (check_params(c, &ch) && use_choice(g, &ch, &t) == 0) {
+        if (c->span)
+            mo_call_trace_route(c, since, &t, 0);
         if (ch.tool.n)
             record_choice(g, c, ch.item);
         mo_forward_start(g, c, &t);

@@ -42,6 +42,7 @@
 #define GW_AWAY_MAX         1024  /* calls that wait for their client */
 #define GW_WATCHED_MAX      65536 /* resources with a subscription */
 #define GW_QUIET_MS         5000  /* before servers are told to log less */
+#define GW_RETELL_MS        200   /* between changes that nobody read here */
 #define GW_LISTEN_MS        1000  /* first pause before a listen is renewed */
 #define GW_LISTEN_MAX       ((uint64_t)300 * 1000) /* longest such pause */
 #define GW_ELICITATIONS_MAX 1024
@@ -111,7 +112,9 @@ struct mo_gw_view {
     int expose; /* enum mo_gw_expose, or MO_GW_EXPOSE_SAME */
     struct router_index *router_index; /* of the part; NULL: not used yet */
     bool listed[3];   /* by enum mo_ep_what: listed since the last change */
-    uint64_t sums[3]; /* of these lists, when they were listed */
+    uint64_t sums[3]; /* of these lists, when they were listed or told */
+    bool untold[3];   /* changed while listed was false */
+    struct mo_timer retell;
     struct mo_map watched; /* URI here -> struct view_watch (watch.c) */
 };
 

@@ -257,7 +257,8 @@ static int call_send(struct mo_call *k, struct mo_span params)
     m.text = mo_buf_view(&c->out);
     m.id = k->id;
     m.trace = k->o.trace;
-    if (c->link && mo_link_is_http(c->link)) /* headers equal _meta */
+    if (c->link && mo_link_is_http(c->link) &&
+        !k->o.own_trace) /* headers equal _meta */
         mo_trace_meta(mo_json_get(v, "_meta"), &m.trace);
     k->told = false;
     rc = mo_conn_write(c, &m);

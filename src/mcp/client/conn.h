@@ -187,7 +187,8 @@ struct mo_call_opts {
     const char *log_level; /* modern, a constant: replaces the connection's */
     struct mo_span capabilities; /* modern, object text: likewise; or empty */
     struct mo_trace
-        trace; /* for HTTP headers, and for _meta if that has none */
+        trace;      /* for HTTP headers, and for _meta if that has none */
+    bool own_trace; /* traceparent and tracestate replace those in _meta */
     /* Progress is requested only when set. Each report restarts the idle
      * timeout. */
     void (*on_progress)(void *ctx, struct mo_json params);

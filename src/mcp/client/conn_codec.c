@@ -86,15 +86,16 @@ static void put_envelope(struct members *m, const struct mo_conn *c,
 }
 
 /* traceparent and tracestate belong together: keep both of the caller or add
- * both of ours. */
-static void put_trace(struct members *m, const struct mo_trace *t,
+ * both of ours. own: they were left out before. */
+static void put_trace(struct members *m, const struct mo_trace *t, bool own,
                       struct mo_json theirs)
 {
     bool has[MO_TRACE_KEYS];
 
     for (size_t i = 0; i < MO_TRACE_KEYS; i++)
         has[i] = mo_json_get(theirs, mo_trace_name((enum mo_trace_key)i)).p;
-    has[MO_TRACE_PARENT] = has[MO_TRACE_PARENT] || has[MO_TRACE_STATE];
+    has[MO_TRACE_PARENT] =
+        !own && (has[MO_TRACE_PARENT] || has[MO_TRACE_STATE]);
     has[MO_TRACE_STATE] = has[MO_TRACE_PARENT];
     for (size_t i = 0; i < MO_TRACE_KEYS; i++) {
         const char *name = mo_trace_name((enum mo_trace_key)i);
@@ -115,12 +116,15 @@ static void put_meta(struct members *m, const struct mo_conn *c,
     static const char *const ours[] = {"progressToken", MO_MCP_P_VERSION,
                                        MO_MCP_P_CAPS,   MO_MCP_P_CLIENT,
                                        MO_MCP_P_LOG,    NULL};
+    static const char *const traced[] = {
+        "progressToken", MO_MCP_P_VERSION, MO_MCP_P_CAPS, MO_MCP_P_CLIENT,
+        MO_MCP_P_LOG,    "traceparent",    "tracestate",  NULL};
     struct members in = {.b = m->b};
 
     put_text(m, MO_SPAN("\"_meta\""), MO_SPAN("{"));
-    put_others(&in, theirs, ours);
+    put_others(&in, theirs, k->o.own_trace ? traced : ours);
     if (mo_trace_any(&k->o.trace))
-        put_trace(&in, &k->o.trace, theirs);
+        put_trace(&in, &k->o.trace, k->o.own_trace, theirs);
     if (c->modern)
         put_envelope(&in, c, k);
     if (k->o.on_progress) {

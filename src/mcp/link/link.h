@@ -23,7 +23,7 @@
 
 #include "codec/rpc.h"
 #include "loop/stream.h"
-#include "mcp/trace.h"
+#include "trace/context.h"
 
 #define MO_LINK_LINE_MAX   ((size_t)4 * 1024 * 1024)
 /* An answer over the limit fails only its call; the link reads it to its end

@@ -366,6 +366,15 @@ static bool is_subscribed(const struct call *c, int what, struct mo_span uri)
                     : c->filter->what[what];
 }
 
+static void notify_listens(struct mo_endpoint *ep, int what, const char *method,
+                           struct mo_span uri)
+{
+    mo_list_each_entry_safe (c, &ep->calls, struct call, node) {
+        if (is_subscribed(c, what, uri))
+            push_notice(ep, c->way, method, uri, c->id);
+    }
+}
+
 static void notify_clients(struct mo_endpoint *ep, int what, struct mo_span uri)
 {
     const char *method =
@@ -375,16 +384,19 @@ static void notify_clients(struct mo_endpoint *ep, int what, struct mo_span uri)
         if (s->ready && (what >= 0 || mo_map_get(&s->uris, uri)))
             push_notice(ep, s->push, method, uri, (struct mo_json){NULL, 0});
     }
-    mo_list_each_entry_safe (c, &ep->calls, struct call, node) {
-        if (is_subscribed(c, what, uri))
-            push_notice(ep, c->way, method, uri, c->id);
-    }
+    notify_listens(ep, what, method, uri);
 }
 
 void mo_endpoint_changed(struct mo_endpoint *ep, enum mo_ep_what what)
 {
     if (ep->o.caps & MO_EP_LISTCHANGED)
         notify_clients(ep, (int)what, mo_span(NULL, 0));
+}
+
+void mo_endpoint_changed_listens(struct mo_endpoint *ep, enum mo_ep_what what)
+{
+    if (ep->nlistens)
+        notify_listens(ep, (int)what, notices[what], mo_span(NULL, 0));
 }
 
 void mo_endpoint_updated(struct mo_endpoint *ep, struct mo_span uri)

@@ -28,7 +28,7 @@
 #include "codec/json/json.h"
 #include "loop/loop.h"
 #include "mcp/era.h"
-#include "mcp/trace.h"
+#include "trace/trace.h"
 
 #define MO_EP_PERSON_MAX 193 /* of mo_ep_call.person, with a NUL */
 
@@ -135,6 +135,8 @@ enum mo_ep_what { MO_EP_CH_TOOLS, MO_EP_CH_PROMPTS, MO_EP_CH_RESOURCES };
 /* Notify every client that subscribed. Safe from inside the handler. */
 void mo_endpoint_changed(struct mo_endpoint *ep, enum mo_ep_what what);
 void mo_endpoint_updated(struct mo_endpoint *ep, struct mo_span uri);
+/* A list has changed, for listens of modern clients only. */
+void mo_endpoint_changed_listens(struct mo_endpoint *ep, enum mo_ep_what what);
 /* A task of the modern extension has changed: task is the answer to tasks/get
  * (a JSON object). Sent to the listens of its caller that watch it. */
 void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
@@ -194,13 +196,14 @@ struct mo_ep_call {
     struct mo_span person; /* whose credentials it may use: the caller's,
                             * or those of link_inside.h */
     struct mo_trace trace; /* from its HTTP headers */
-    uint64_t request;      /* number of its HTTP request, or 0 */
-    const char *session;   /* legacy over HTTP; else NULL */
-    uint64_t peer;         /* its connection or session; 0: modern HTTP */
-    struct mo_span inside; /* the name given to link_inside.h, or empty */
-    void *scope;           /* opts.ctx of its endpoint */
-    void *data;            /* for the handler */
-    bool counted;          /* likewise */
+    struct mo_trace_span *span; /* NULL: it is not recorded */
+    uint64_t request;           /* number of its HTTP request, or 0 */
+    const char *session;        /* legacy over HTTP; else NULL */
+    uint64_t peer;              /* its connection or session; 0: modern HTTP */
+    struct mo_span inside;      /* the name given to link_inside.h, or empty */
+    void *scope;                /* opts.ctx of its endpoint */
+    void *data;                 /* for the handler */
+    bool counted;               /* likewise */
     /* Set by the handler, may stay NULL: the client no longer waits. Not called
      * from inside a call on c. */
     void (*canceled)(struct mo_ep_call *c);

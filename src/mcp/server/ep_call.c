@@ -51,6 +51,11 @@ static struct mo_ep_way *take_way(struct call *c)
 
 static void free_call(struct call *c)
 {
+    if (c->pub.span) {
+        if (c->gone)
+            mo_trace_fail(c->pub.span, "cancelled");
+        mo_trace_end(mo_take_ptr(&c->pub.span));
+    }
     (void)take_way(c);
     mo_timer_stop(c->ep->loop, &c->timer);
     mo_later_cancel(&c->tell);
@@ -190,6 +195,9 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
 
     if (!text.p)
         return MO_ENOMEM;
+    c->text = text;
+    c->home = from->home;
+    c->view = from->view;
     c->id = move_handle(m->id, m, text.p);
     c->pub.params = move_handle(m->params, m, text.p);
     c->pub.request = from->request;
@@ -207,6 +215,62 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
     return mo_json_str(move_handle(m->method, m, text.p), &c->arena,
                        &c->pub.method);
 }
+
+/* --- its span ------------------------------------------------------------ */
+
+/* The server span of the request. A context in _meta goes before the headers,
+ * which belong to the HTTP request around it. */
+static void begin_span(struct call *c, struct mo_tracer *t,
+                       const struct mo_ep_from *from)
+{
+    bool inside = from->sess && from->sess->inside.n;
+    struct mo_trace in = c->pub.trace;
+    struct mo_trace_span *s;
+
+    if (c->parts.meta.p)
+        mo_trace_meta(c->parts.meta, &in);
+    s = mo_trace_begin(t, MO_TRACE_SERVER, "request", &in, inside);
+    if (!s)
+        return;
+    c->pub.span = s;
+    if (!c->m) /* a name that the client may have invented */
+        return;
+    mo_trace_rename(s, c->pub.method, mo_span(NULL, 0));
+    mo_trace_text(s, "mcp.method.name", c->pub.method);
+    if (!inside)
+        mo_trace_text(s, "network.transport",
+                      from->head ? MO_SPAN("tcp") : MO_SPAN("pipe"));
+}
+
+/* Attributes that are known when the request is handled. */
+static void describe_span(const struct call *c)
+{
+    struct mo_trace_span *s = c->pub.span;
+    bool tool = mo_span_is(c->pub.method, "tools/call");
+
+    mo_trace_text(s, "mcp.protocol.version",
+                  mo_span_cstr(mo_mcp_version_text(c->pub.version)));
+    if (c->id.n <= MO_TRACE_TEXT_MAX)
+        mo_trace_text(s, "jsonrpc.request.id", mo_json_text(c->id));
+    if (tool)
+        mo_trace_text(s, "gen_ai.operation.name", MO_SPAN("execute_tool"));
+    if (tool || mo_span_is(c->pub.method, "prompts/get")) {
+        mo_trace_rename(s, c->pub.method, c->pub.name);
+        mo_trace_text(s, tool ? "gen_ai.tool.name" : "gen_ai.prompt.name",
+                      c->pub.name);
+    }
+}
+
+static void fail_span(const struct call *c, int64_t code)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%lld", (long long)code);
+    mo_trace_fail(c->pub.span, text);
+    mo_trace_text(c->pub.span, "rpc.response.status_code", mo_span_cstr(text));
+}
+
+/* -------------------------------------------------------------------------- */
 
 struct call *mo_ep_call_new(struct mo_endpoint *ep,
                             const struct mo_ep_from *from,
@@ -234,7 +298,23 @@ struct call *mo_ep_call_new(struct mo_endpoint *ep,
         mo_list_push(&c->sess->calls, &c->snode);
         c->sess->ncalls++;
     }
+    if (mo_loop_tracer(ep->loop))
+        begin_span(c, mo_loop_tracer(ep->loop), from);
     return c;
+}
+
+bool mo_ep_call_pass(struct call *c, const char *instance, const char *gone)
+{
+    const struct mo_ep_away to = {instance, gone, c->text};
+    struct mo_ep_way *w = take_way(c);
+
+    if (w->pass && w->pass(w, &to)) {
+        mo_ep_call_end(c);
+        return true;
+    }
+    c->way = w;
+    w->call = &c->pub;
+    return false;
 }
 
 struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id)
@@ -273,6 +353,8 @@ void mo_ep_call_run(struct call *c)
     c->pub.data = NULL;
     c->pub.canceled = NULL;
     c->running++;
+    if (c->pub.span)
+        describe_span(c);
     ep->o.handler(ep->o.ctx, &c->pub);
     c->running--;
     if (c->state == CALL_DONE && !c->running)
@@ -296,6 +378,8 @@ void mo_ep_call_answer(struct call *c, int status)
 void mo_ep_call_refuse_data(struct call *c, int status, int code,
                             const char *msg, struct mo_span data)
 {
+    if (c->pub.span)
+        fail_span(c, code);
     (void)mo_rpc_put_error(mo_ep_scratch(c->ep), mo_json_text(c->id), code,
                            mo_span_cstr(msg), data);
     mo_ep_call_answer(c, status);
@@ -324,6 +408,8 @@ void mo_ep_call_result(struct mo_ep_call *pub, struct mo_span json)
     if (is_dropped(c))
         return;
     MO_BUG_ON(!mo_json_is(result, MO_JSON_OBJECT));
+    if (c->pub.span && mo_json_flag(result, "isError"))
+        mo_trace_fail(c->pub.span, "tool_error");
     if (mo_mcp_is_modern(pub->version))
         mo_ep_modern_result(c, result);
     else
@@ -383,6 +469,8 @@ void mo_ep_call_error_raw(struct mo_ep_call *pub, struct mo_json error)
 
     if (is_dropped(c))
         return;
+    if (c->pub.span)
+        fail_span(c, number);
     ed.to = mo_span(
         code, (size_t)snprintf(code, sizeof(code), "%lld", (long long)number));
     b = mo_ep_scratch(c->ep);

@@ -168,6 +168,10 @@ static void on_modern(struct mo_ep_http *h, struct mo_req *rq,
         mo_req_reply(rq, 202, NULL, nothing);
         return;
     }
+    if (h->o.home && h->o.home->instance[0]) {
+        from.home = h->o.home;
+        from.view = h->o.view;
+    }
     a = new_answer(h, NULL, rq);
     if (!a)
         return;
@@ -421,6 +425,11 @@ void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq)
 }
 
 /* --- sessions of other processes ----------------------------------------- */
+
+bool mo_ep_http_has(const struct mo_ep_http *h, struct mo_span id)
+{
+    return mo_hsess_find(h, id) != NULL;
+}
 
 int mo_ep_http_revive(struct mo_ep_http *h, const struct mo_ep_id *was,
                       struct mo_span id)

@@ -18,7 +18,9 @@
  * loses its connection.
  *
  * With a home the id of a session says which process has it (ep_id.h). Requests
- * for sessions of other processes go to opts.elsewhere.
+ * for sessions of other processes go to opts.elsewhere. Of a modern client the
+ * ids of tasks and requestState say it (ep_ref.h); requests that name those of
+ * other processes go to opts.pass.
  *
  * A session ends when it was idle for limits.session_ms. At limits.sessions the
  * longest idle one is ended, or the new one gets 503. */
@@ -30,6 +32,14 @@
 #include "mcp/server/ep_id.h"
 
 struct mo_ep_http;
+
+/* A modern request for a process of the store that has what it names. Valid
+ * during the call. */
+struct mo_ep_away {
+    const char *instance;
+    const char *gone; /* the error if that process has ended; static */
+    struct mo_span body;
+};
 
 struct mo_ep_http_opts {
     /* True: accepted; caller (at most MO_EP_CALLER_MAX - 1 bytes) may be
@@ -46,6 +56,8 @@ struct mo_ep_http_opts {
      * valid during the call. May be NULL. */
     bool (*elsewhere)(void *ctx, const char *view, struct mo_req *rq,
                       struct mo_span id, struct mo_span body);
+    /* True: it will be answered. May be NULL. */
+    bool (*pass)(void *ctx, struct mo_req *rq, const struct mo_ep_away *to);
     /* The client has ended the session; the request, a DELETE, must be
      * answered. Only for ids of a home. May be NULL. */
     void (*ended)(void *ctx, struct mo_req *rq, struct mo_span id);
@@ -56,6 +68,7 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
                                   struct mo_err *e);
 /* Handle a request for the endpoint's path. */
 void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq);
+bool mo_ep_http_has(const struct mo_ep_http *h, struct mo_span id);
 /* Begin a session again that another process has lost, under the same id. What
  * it had under way is lost, and so are its subscriptions and log level. */
 int mo_ep_http_revive(struct mo_ep_http *h, const struct mo_ep_id *was,

@@ -13,18 +13,25 @@ static const struct {
     [MO_EP_CH_RESOURCES] = {"resourcesListChanged", MO_EP_RESOURCES},
 };
 
-static int read_names(struct mo_map *to, struct mo_json arr)
+/* tasks_of: the names are tasks of that call's client; those of other processes
+ * are left out. */
+static int read_names(struct mo_map *to, struct mo_json arr,
+                      const struct call *tasks_of)
 {
     if (arr.p && !mo_json_is(arr, MO_JSON_ARRAY))
         return MO_EINVAL;
     mo_json_each (m, arr) {
         mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
+        mo_autobuf struct mo_buf plain = {.max = EP_CALL_EXTRA};
+        struct mo_span name;
         int rc;
 
         rc = mo_json_is(m.val, MO_JSON_STRING) ? mo_json_str_buf(m.val, &b)
                                                : MO_EINVAL;
-        if (rc == 0)
-            rc = mo_map_put(to, mo_buf_view(&b), to, NULL);
+        name = mo_buf_view(&b);
+        if (rc == 0 &&
+            (!tasks_of || mo_ep_task_is_here(tasks_of, &name, &plain)))
+            rc = mo_map_put(to, name, to, NULL);
         if (rc < 0)
             return rc;
     }
@@ -46,11 +53,30 @@ static int read_filter(struct call *c, struct mo_json wanted)
         f->what[i] = (caps & kinds[i].cap) && (caps & MO_EP_LISTCHANGED) &&
                      mo_json_flag(wanted, kinds[i].key);
     if ((caps & MO_EP_TASKS) &&
-        read_names(&f->tasks, mo_json_get(wanted, "taskIds")) < 0)
+        read_names(&f->tasks, mo_json_get(wanted, "taskIds"), c) < 0)
         return MO_EINVAL;
     if (!(caps & MO_EP_SUBSCRIBE))
         return 0;
-    return read_names(&f->uris, mo_json_get(wanted, "resourceSubscriptions"));
+    return read_names(&f->uris, mo_json_get(wanted, "resourceSubscriptions"),
+                      NULL);
+}
+
+/* The client's own texts, without tasks of other processes. */
+static void put_task_ids(const struct call *c, struct mo_jw *w,
+                         struct mo_json ids)
+{
+    mo_jw_member_arr(w, "taskIds");
+    mo_json_each (m, ids) {
+        mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
+        mo_autobuf struct mo_buf plain = {.max = EP_CALL_EXTRA};
+        struct mo_span name;
+
+        (void)mo_json_str_buf(m.val, &b);
+        name = mo_buf_view(&b);
+        if (mo_ep_task_is_here(c, &name, &plain))
+            mo_jw_raw(w, mo_json_text(m.val));
+    }
+    mo_jw_end(w);
 }
 
 static void send_ack(struct call *c, struct mo_json wanted)
@@ -69,8 +95,7 @@ static void send_ack(struct call *c, struct mo_json wanted)
             &w, "resourceSubscriptions",
             mo_json_text(mo_json_get(wanted, "resourceSubscriptions")));
     if (f->tasks.len)
-        mo_jw_member_raw(&w, "taskIds",
-                         mo_json_text(mo_json_get(wanted, "taskIds")));
+        put_task_ids(c, &w, mo_json_get(wanted, "taskIds"));
     mo_jw_end(&w);
     mo_ep_put_sub(&w, c->id);
     mo_jw_end_all(&w);
@@ -85,6 +110,9 @@ void mo_ep_listen(struct call *c)
 
     if ((c->ep->o.caps & MO_EP_TASKS) && mo_json_get(wanted, "taskIds").p &&
         mo_ep_call_lacks_tasks(c))
+        return;
+    if ((c->ep->o.caps & MO_EP_TASKS) &&
+        mo_ep_tasks_are_away(c, mo_json_get(wanted, "taskIds")))
         return;
     if (!mo_json_is(wanted, MO_JSON_OBJECT)) {
         why = "params.notifications must be an object";
@@ -113,7 +141,8 @@ static void send_task(struct call *c, struct mo_json task)
 {
     struct mo_jw w = mo_ep_begin_note(c->ep, "notifications/tasks");
 
-    mo_ep_put_members(&w, task, EP_KEYS("_meta"));
+    mo_ep_put_task_id(c, &w, mo_json_get(task, "taskId"));
+    mo_ep_put_members(&w, task, EP_KEYS("_meta", "taskId"));
     mo_jw_member_obj(&w, "_meta");
     mo_ep_put_members(&w, mo_json_get(task, "_meta"), EP_KEYS(MO_MCP_P_SUB));
     mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(c->id));

@@ -1,6 +1,7 @@
 /* ep_modern.c - translation for peers whose requests describe themselves
  * (2026-07-28): the envelope, server/discover, results with their hints.
- * ep_rounds.c has the questions to the client, ep_listen.c the listens.
+ * ep_rounds.c has the questions to the client, ep_listen.c the listens,
+ * ep_away.c requests for another process.
  *
  * The order of refusals is that of the official SDK, so that a client gets the
  * reason it can act on. */
@@ -254,15 +255,31 @@ void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
     mo_jw_end_all(w);
 }
 
+/* True if its taskId is to say which process has the task. */
+static bool names_task(const struct call *c, struct mo_json type)
+{
+    return c->home && (c->m->cap == MO_EP_TASKS ||
+                       (type.p && mo_json_str_eq(type, MO_SPAN("task"))));
+}
+
 void mo_ep_modern_result(struct call *c, struct mo_json result)
 {
     static const char *const added[] = {"resultType", "_meta", NULL};
+    static const char *const task[] = {"resultType", "_meta", "taskId", NULL};
     static const char *const hints[] = {"resultType", "_meta", "ttlMs",
                                         "cacheScope", NULL};
+    struct mo_json type = mo_json_get(result, "resultType");
+    bool is_task = names_task(c, type);
     struct mo_jw w = mo_ep_begin_result(c->ep, c->id);
 
-    put_member_or_default(&w, result, "resultType", MO_SPAN("\"complete\""));
-    mo_ep_put_members(&w, result, c->m->flags & M_CACHE ? hints : added);
+    mo_jw_member_raw(&w, "resultType",
+                     type.p ? mo_json_text(type) : MO_SPAN("\"complete\""));
+    if (is_task)
+        mo_ep_put_task_id(c, &w, mo_json_get(result, "taskId"));
+    mo_ep_put_members(&w, result,
+                      is_task                 ? task
+                      : c->m->flags & M_CACHE ? hints
+                                              : added);
     if (c->m->flags & M_CACHE) {
         put_member_or_default(&w, result, "ttlMs", MO_SPAN("0"));
         put_member_or_default(&w, result, "cacheScope", MO_SPAN("\"private\""));
@@ -321,8 +338,10 @@ static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
         mo_ep_call_refuse(c, 400, MO_MCP_HEADER_MISMATCH, header);
         return;
     }
-    if (!bad && (em->flags & M_MRTR))
-        bad = mo_ep_take_answers(c);
+    if (!bad && em->cap == MO_EP_TASKS && mo_ep_task_is_away(c))
+        return;
+    if (!bad && (em->flags & M_MRTR) && !mo_ep_take_answers(c, &bad))
+        return;
     if (bad)
         mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad);
     else

@@ -21,6 +21,7 @@
 #include "codec/http/http1.h"
 #include "codec/rpc.h"
 #include "mcp/server/endpoint.h"
+#include "mcp/server/ep_http.h"
 #include "mcp/server/seal.h"
 
 #define EP_SCRATCH_KEEP ((size_t)64 * 1024)   /* a bigger buffer is freed */
@@ -34,6 +35,9 @@ struct mo_ep_way {
     void (*drop)(struct mo_ep_way *w); /* no answer will follow */
     void (*pause)(struct mo_ep_way *w);
     bool (*open)(const struct mo_ep_way *w); /* NULL: always */
+    /* Give the request to another process. True: it answers, and the way is
+     * gone. May be NULL. */
+    bool (*pass)(struct mo_ep_way *w, const struct mo_ep_away *to);
     struct mo_ep_call *call; /* the last call; for ways of a single request */
 };
 
@@ -103,7 +107,11 @@ struct call { /* a call; pub is the handler's view */
     bool gone; /* canceled */
     bool oom;  /* a need or state could not be stored */
     struct mo_arena arena;
+    struct mo_span text; /* the whole request */
     struct mo_json id, token;
+    /* Modern: of its names (ep_away.c); NULL: they are of this process. */
+    const struct mo_ep_home *home;
+    const char *view;
     double progress;
     bool progressed;
     enum mo_mcp_level level;
@@ -211,6 +219,8 @@ struct mo_ep_from { /* the origin of a message */
     const struct mo_http_head *head; /* NULL: not HTTP */
     uint64_t request;                /* number of the HTTP request, or 0 */
     struct mo_ep_sess *sess; /* modern: used for cancelling only (stdio) */
+    const struct mo_ep_home *home; /* modern HTTP: see struct call */
+    const char *view;
 };
 
 /* A request of a session that the endpoint handles itself. Returns NULL, or
@@ -293,8 +303,29 @@ void mo_ep_listen_end(struct call *c, bool on_line);
 /* --- ep_rounds.c --------------------------------------------------------- */
 
 enum mo_ep_waiting mo_ep_modern_wait(struct call *c);
-/* Read requestState and inputResponses of a request; NULL, or the fault. */
-const char *mo_ep_take_answers(struct call *c);
+/* Read requestState and inputResponses of a request; *bad: the fault, or NULL.
+ * False: the request was passed on. */
+bool mo_ep_take_answers(struct call *c, const char **bad);
+
+/* --- ep_away.c ----------------------------------------------------------- */
+
+/* Write the member taskId as the client knows it. id: the handler's; none:
+ * nothing is written. */
+void mo_ep_put_task_id(const struct call *c, struct mo_jw *w,
+                       struct mo_json id);
+/* Replace the client's id of a task by the handler's, which may point into
+ * plain. False: another process has the task. */
+bool mo_ep_task_is_here(const struct call *c, struct mo_span *id,
+                        struct mo_buf *plain);
+/* The same for the request's name. True: the request was passed on. */
+bool mo_ep_task_is_away(struct call *c);
+/* True: all of these tasks are of one other process, and the listen was passed
+ * there. */
+bool mo_ep_tasks_are_away(struct call *c, struct mo_json ids);
+/* Append the part of a requestState that says where its call is. */
+int mo_ep_put_state_home(const struct call *c, struct mo_buf *out);
+/* Remove it. True: the request was passed on. */
+bool mo_ep_state_is_away(struct call *c, struct mo_span *text);
 
 /* --- ep_down.c ----------------------------------------------------------- */
 
@@ -317,6 +348,9 @@ void mo_ep_call_end(struct call *c); /* answered: free it when possible */
 void mo_ep_call_cancel(struct call *c);
 /* The transport lost the way; cancels a modern call. */
 void mo_ep_call_lost(struct mo_ep_call *c);
+/* Give the request to another process; gone: the error if that has ended. True:
+ * the call is freed. */
+bool mo_ep_call_pass(struct call *c, const char *instance, const char *gone);
 struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id);
 int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v,
                          bool refused);

@@ -4,7 +4,7 @@
  * handler's state and the number of rounds go to the client as a sealed
  * requestState that is bound to the caller and the call (seal.h). On the retry
  * the seal is opened, the new answers are added to the old ones, and the
- * handler is called from the top. */
+ * handler is called from the top, in the process that has asked (ep_away.c). */
 #include "codec/sha256.h"
 #include "mcp/server/ep_priv.h"
 
@@ -57,11 +57,17 @@ static int put_sealed_state(const struct call *c, struct mo_buf *out)
     unsigned char d[MO_SHA256_LEN];
     mo_autobuf struct mo_buf plain = {.max = MO_SEAL_MAX};
 
+    int rc;
+
     put_state(c, &plain);
     digest_call(c, d);
-    return mo_buf_err(&plain) ? mo_buf_err(&plain)
-                              : mo_seal_put(&c->ep->seal, digest_span(d), until,
-                                            mo_buf_view(&plain), out);
+    rc = mo_buf_err(&plain);
+    if (rc == 0)
+        rc = mo_ep_put_state_home(c, out);
+    if (rc == 0)
+        rc = mo_seal_put(&c->ep->seal, digest_span(d), until,
+                         mo_buf_view(&plain), out);
+    return rc;
 }
 
 static int read_inputs(struct call *c, struct mo_json obj)
@@ -97,20 +103,13 @@ static int read_state(struct call *c, struct mo_span plain)
     return rc;
 }
 
-/* Returns NULL if the state is ours or absent, else the fault. */
-static const char *open_state(struct call *c)
+/* Returns NULL if the state is ours, else the fault. */
+static const char *open_state(struct call *c, struct mo_span text)
 {
-    struct mo_json st = mo_json_get(c->pub.params, "requestState");
     unsigned char d[MO_SHA256_LEN];
     mo_autobuf struct mo_buf plain = {.max = MO_SEAL_MAX};
-    struct mo_span text;
     int rc;
 
-    if (!st.p)
-        return NULL;
-    if (!mo_json_is(st, MO_JSON_STRING) ||
-        mo_json_str(st, &c->arena, &text) < 0)
-        return "params.requestState must be the string we gave";
     digest_call(c, d);
     rc = mo_seal_open(&c->ep->seal, digest_span(d), mo_now_ns(), text, &plain);
     if (rc == 0)
@@ -121,16 +120,27 @@ static const char *open_state(struct call *c)
                   : NULL;
 }
 
-const char *mo_ep_take_answers(struct call *c)
+bool mo_ep_take_answers(struct call *c, const char **bad)
 {
+    struct mo_json st = mo_json_get(c->pub.params, "requestState");
     struct mo_json in = mo_json_get(c->pub.params, "inputResponses");
-    const char *bad = open_state(c);
+    struct mo_span text;
 
-    if (bad || !in.p)
-        return bad;
+    if (st.p && (!mo_json_is(st, MO_JSON_STRING) ||
+                 mo_json_str(st, &c->arena, &text) < 0)) {
+        *bad = "params.requestState must be the string we gave";
+    } else if (st.p) {
+        if (mo_ep_state_is_away(c, &text))
+            return false;
+        *bad = open_state(c, text);
+    }
+    if (*bad || !in.p)
+        return true;
     if (!mo_json_is(in, MO_JSON_OBJECT))
-        return "params.inputResponses must be an object";
-    return read_inputs(c, in) < 0 ? "params.inputResponses is too big" : NULL;
+        *bad = "params.inputResponses must be an object";
+    else if (read_inputs(c, in) < 0)
+        *bad = "params.inputResponses is too big";
+    return true;
 }
 
 static void put_questions(struct call *c, struct mo_span sealed)

@@ -412,6 +412,28 @@ static void attach_answer(struct answer *a, struct mo_req *rq)
     mo_req_on_drain(rq, on_drain);
 }
 
+/* Only of a modern request that is not answered yet. */
+static bool on_pass(struct mo_ep_way *w, const struct mo_ep_away *to)
+{
+    struct answer *a = mo_container_of(w, struct answer, way);
+    const struct mo_ep_http_opts *o = &a->h->o;
+    struct mo_req *rq = a->rq;
+
+    if (!o->pass || !rq || a->streaming)
+        return false;
+    detach(a);
+    rq->gone = NULL;
+    rq->hangup = mo_req_abort; /* cancels it there, too */
+    mo_req_on_drain(rq, NULL);
+    if (!o->pass(o->ctx, rq, to)) {
+        attach_answer(a, rq);
+        return false;
+    }
+    a->pending = 0;
+    maybe_free(a);
+    return true;
+}
+
 struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
                              struct mo_req *rq)
 {
@@ -419,8 +441,8 @@ struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
 
     if (!a)
         return NULL;
-    a->way = (struct mo_ep_way){on_note,  on_answer, on_drop,
-                                on_pause, is_open,   NULL};
+    a->way = (struct mo_ep_way){on_note, on_answer, on_drop, on_pause,
+                                is_open, on_pass,   NULL};
     a->h = h;
     a->sess = s;
     a->pending = 1;

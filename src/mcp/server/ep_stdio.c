@@ -194,7 +194,8 @@ int mo_ep_stdio_open(struct mo_endpoint *ep, struct mo_stream *s,
         return mo_fail(e, MO_ENOMEM, "endpoint on a stream");
     }
     mo_ep_sess_init(&x->sess, ep);
-    x->way = (struct mo_ep_way){on_note, on_answer, on_drop, NULL, NULL, NULL};
+    x->way =
+        (struct mo_ep_way){on_note, on_answer, on_drop, NULL, NULL, NULL, NULL};
     x->sess.push = &x->way;
     x->s = s;
     x->closed = closed;

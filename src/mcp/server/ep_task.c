@@ -310,7 +310,8 @@ static struct ep_task *new_task(struct call *c, uint64_t ttl)
 
     if (!t)
         return NULL;
-    t->way = (struct mo_ep_way){on_note, on_answer, on_drop, NULL, NULL, NULL};
+    t->way =
+        (struct mo_ep_way){on_note, on_answer, on_drop, NULL, NULL, NULL, NULL};
     t->sess = c->sess;
     t->call = c;
     mo_list_init(&t->waiters);

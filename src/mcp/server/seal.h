@@ -3,8 +3,9 @@
  * A modern server keeps nothing between the rounds of a call: its state goes to
  * the client as requestState and comes back. So it is encrypted and signed with
  * random keys that this process made at start and never reveals: a seal is
- * invalid after a restart and in any other process. Session ids (ep_id.h) are
- * sealed with keys that the processes of one store share.
+ * invalid after a restart and in any other process. Session ids (ep_id.h) and
+ * ids of tasks (ep_ref.h) are sealed with keys that the processes of one store
+ * share.
  *
  * bind is the purpose of the seal (caller and call); it is signed but not
  * contained, so opening needs the same bind. A seal also expires.
@@ -33,6 +34,10 @@ void mo_seal_share(struct mo_seal *s, struct mo_span secret, const char *use);
  * MO_ENOMEM. */
 int mo_seal_put(const struct mo_seal *s, struct mo_span bind, uint64_t expires,
                 struct mo_span plain, struct mo_buf *out);
+/* The same without an end, and without chance: equal arguments give equal
+ * seals, because the nonce is an HMAC of them. */
+int mo_seal_put_same(const struct mo_seal *s, struct mo_span bind,
+                     struct mo_span plain, struct mo_buf *out);
 /* Append the plain bytes. MO_EPROTO: not ours, changed, or for another purpose
  * (deliberately not told apart); MO_ETIMEOUT: expired. */
 int mo_seal_open(const struct mo_seal *s, struct mo_span bind, uint64_t now,

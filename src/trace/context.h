@@ -1,4 +1,4 @@
-/* trace.h - trace context of a request (W3C Trace Context and Baggage).
+/* context.h - trace context of a request (W3C Trace Context and Baggage).
  *
  * A traced client sends traceparent, tracestate and baggage in its HTTP headers
  * or in params._meta under the same names. Values from the headers are
@@ -6,14 +6,15 @@
  * in its headers. A name that the client put into _meta itself stays unchanged.
  *
  * A value that does not have the form of its standard is ignored: half a trace
- * is worse than none. tracestate without traceparent is dropped too. Nothing is
- * added to them: this program is not a span of the trace; the call's row in the
- * audit log has the trace id.
+ * is worse than none. tracestate without traceparent is dropped too. If tracing
+ * is off, or the call is not sampled, nothing is added to them: they pass
+ * through. Else traceparent names a span of this program (trace.h). The call's
+ * row in the audit log has the client's traceparent.
  *
  * Limits: MO_TRACE_STATE_MAX and MO_TRACE_BAGGAGE_MAX bytes, MO_TRACE_MEMBERS
  * of each list; a longer one is dropped whole. */
-#ifndef MO_MCP_TRACE_H
-#define MO_MCP_TRACE_H
+#ifndef MO_TRACE_CONTEXT_H
+#define MO_TRACE_CONTEXT_H
 
 #include "base/mem.h"
 #include "codec/http/http1.h"
@@ -43,5 +44,17 @@ int mo_trace_head(const struct mo_http_head *h, struct mo_arena *a,
 /* Merge the trace in meta (an object, or none) into t; meta takes precedence.
  * Borrowed from both. */
 void mo_trace_meta(struct mo_json meta, struct mo_trace *t);
+
+/* The numbers in a traceparent. */
+struct mo_trace_ids {
+    uint8_t trace[16], span[8];
+    bool sampled;
+};
+
+/* False: value has not the form of a traceparent. */
+bool mo_trace_parse(struct mo_span value, struct mo_trace_ids *out);
+/* Writes a traceparent and a NUL. */
+void mo_trace_format(const struct mo_trace_ids *ids,
+                     char out[MO_TRACE_PARENT_LEN + 1]);
 
 #endif

@@ -1,4 +1,4 @@
-#include "mcp/trace.h"
+#include "trace/context.h"
 
 static const struct {
     const char *name;
@@ -47,6 +47,37 @@ static bool is_parent(struct mo_span v)
     if (mo_span_is(version, "00") || more.p[0] != '-')
         return false;
     return mo_span_only(more, "0123456789abcdefghijklmnopqrstuvwxyz-");
+}
+
+static void read_hex(struct mo_span s, uint8_t *out)
+{
+    for (size_t i = 0; i + 1 < s.n; i += 2)
+        out[i / 2] = (uint8_t)((unsigned)mo_hex_digit(s.p[i]) << 4 |
+                               (unsigned)mo_hex_digit(s.p[i + 1]));
+}
+
+bool mo_trace_parse(struct mo_span value, struct mo_trace_ids *out)
+{
+    uint8_t flags = 0;
+
+    if (!is_parent(value))
+        return false;
+    read_hex(mo_span_head(mo_span_skip(value, 3), 32), out->trace);
+    read_hex(mo_span_head(mo_span_skip(value, 36), 16), out->span);
+    read_hex(mo_span_head(mo_span_skip(value, 53), 2), &flags);
+    out->sampled = flags & 1;
+    return true;
+}
+
+void mo_trace_format(const struct mo_trace_ids *ids,
+                     char out[MO_TRACE_PARENT_LEN + 1])
+{
+    memcpy(out, "00-", 3);
+    mo_hex(ids->trace, sizeof(ids->trace), out + 3);
+    out[35] = '-';
+    mo_hex(ids->span, sizeof(ids->span), out + 36);
+    out[52] = '-';
+    memcpy(out + 53, ids->sampled ? "01" : "00", 3);
 }
 
 /* True for printable ASCII except the given characters. */

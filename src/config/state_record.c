@@ -1,0 +1,65 @@
+#include "config/state_record.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/file.h"
+
+static int make_path(char out[PATH_MAX], const char *dir, struct mo_err *e)
+{
+    int n = snprintf(out, PATH_MAX, "%s/" MO_STATE_FILE, dir);
+
+    return n < 0 || n >= PATH_MAX
+               ? mo_fail(e, MO_ETOOBIG, "store.dir is too long")
+               : 0;
+}
+
+int mo_state_record_read(const char *dir, struct mo_state_version *out,
+                         struct mo_err *e)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_STATE_RECORD_MAX};
+    char path[PATH_MAX];
+    int rc = make_path(path, dir, e);
+
+    *out = (struct mo_state_version){1, 1, "0.1.0"};
+    if (rc == 0)
+        rc = mo_file_read(path, MO_STATE_RECORD_MAX, &b, NULL, e);
+    if (rc == MO_ENOTFOUND)
+        return 0;
+    if (rc == 0)
+        rc = mo_state_version_read(mo_buf_view(&b), out, e);
+    return rc < 0 ? mo_wrap(e, "%s", path) : 0;
+}
+
+static int read_and_judge(const char *dir, struct mo_state_version *v,
+                          struct mo_err *e)
+{
+    char what[PATH_MAX];
+    int rc = mo_state_record_read(dir, v, e);
+
+    (void)snprintf(what, sizeof(what), "state directory %.80s", dir);
+    return rc < 0 ? rc : mo_state_version_judge(v, MO_STATE_FORMAT, what, e);
+}
+
+int mo_state_record_check(const char *dir, struct mo_err *e)
+{
+    struct mo_state_version v;
+
+    return read_and_judge(dir, &v, e);
+}
+
+int mo_state_record_write(const char *dir, struct mo_err *e)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_STATE_RECORD_MAX};
+    struct mo_state_version v;
+    char path[PATH_MAX];
+    int rc = read_and_judge(dir, &v, e);
+
+    if (rc < 0 || v.format >= MO_STATE_FORMAT)
+        return rc;
+    mo_state_version_put(&b, MO_STATE_FORMAT, MO_STATE_READS);
+    (void)mo_buf_putc(&b, '\n');
+    if (mo_buf_err(&b) == 0 && make_path(path, dir, NULL) == 0)
+        (void)mo_file_save(path, mo_buf_view(&b), 0600, NULL);
+    return 0;
+}
