@@ -133,13 +133,13 @@ int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
     return rc;
 }
 
-int mo_box_adopt(struct mo_boxes *bs, const char *id,
+int mo_box_adopt(struct mo_boxes *bs, const char *id, const char *session,
                  const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
                  struct mo_err *e)
 {
     int rc = mo_box_make(bs, cb, ctx, out, e);
 
-    return rc < 0 ? rc : keep_made(*out, bs->ops->adopt(*out, id, e));
+    return rc < 0 ? rc : keep_made(*out, bs->ops->adopt(*out, id, session, e));
 }
 
 int mo_box_revive(struct mo_boxes *bs, const char *id,

@@ -118,9 +118,10 @@ struct mo_box_cb {
 int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
                  const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
                  struct mo_err *e);
-/* Attaches to a running box (listed under that id). Bytes of an earlier
+/* Attaches to a running box (listed under that id), for that session: a box
+ * that was kept warm may not be listed with one. Bytes of an earlier
  * conversation may come first; a line may begin in the middle. */
-int mo_box_adopt(struct mo_boxes *bs, const char *id,
+int mo_box_adopt(struct mo_boxes *bs, const char *id, const char *session,
                  const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
                  struct mo_err *e);
 /* A fresh box with the workspace of one that ended with workspace_kept. */

@@ -158,8 +158,6 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
                        .seccomp = mo_buf_cstr(&d->seccomp[network]),
                        .network = network ? b->net.id : NULL};
 
-    (void)mo_json_str_copy(mo_json_get(labels, "mo.session"), b->session,
-                           sizeof(b->session));
     if (!mo_json_str_eq(mo_json_get(labels, "mo.store"),
                         mo_span_cstr(d->store))) {
         b->net.key[0] = '\0';
@@ -511,7 +509,8 @@ int mo_docker_box_start(struct mo_box *box, const struct mo_box_spec *spec,
     return 0;
 }
 
-int mo_docker_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
+int mo_docker_box_adopt(struct mo_box *box, const char *id, const char *session,
+                        struct mo_err *e)
 {
     struct dk_box *b = mo_docker_box_of(box);
     int rc;
@@ -524,6 +523,7 @@ int mo_docker_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
         return rc;
     mo_arena_init(&b->arena, DK_ARENA_MAX);
     (void)snprintf(b->id, sizeof(b->id), "%s", id);
+    (void)snprintf(b->session, sizeof(b->session), "%s", session);
     b->adopted = true;
     begin_box(b);
     return 0;

@@ -184,7 +184,8 @@ int mo_docker_trust_read(struct dk_box *b, struct mo_json labels,
 /* docker_box.c */
 int mo_docker_box_start(struct mo_box *b, const struct mo_box_spec *spec,
                         bool warm, struct mo_err *e);
-int mo_docker_box_adopt(struct mo_box *b, const char *id, struct mo_err *e);
+int mo_docker_box_adopt(struct mo_box *b, const char *id, const char *session,
+                        struct mo_err *e);
 void mo_docker_box_stop(struct mo_box *b);
 void mo_docker_box_let_go(struct mo_box *b);
 void mo_docker_box_park(struct mo_box *b);

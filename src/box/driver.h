@@ -26,7 +26,8 @@ struct mo_box_ops {
     size_t box_size; /* of the driver's box, struct mo_box first */
     int (*start)(struct mo_box *b, const struct mo_box_spec *spec, bool warm,
                  struct mo_err *e);
-    int (*adopt)(struct mo_box *b, const char *id, struct mo_err *e);
+    int (*adopt)(struct mo_box *b, const char *id, const char *session,
+                 struct mo_err *e);
     /* NULL: workspaces are never kept */
     int (*revive)(struct mo_box *b, const char *id,
                   const struct mo_box_spec *spec, struct mo_err *e);

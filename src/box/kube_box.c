@@ -309,7 +309,6 @@ static int check_found(struct kb_box *b, struct mo_json pod, struct mo_err *e)
 {
     struct mo_json notes =
         mo_json_get(mo_json_get(pod, "metadata"), "annotations");
-    struct mo_span session;
 
     if (!mo_kb_is_ours(mo_kb_of_box(b), pod))
         return mo_fail(e, MO_EPOLICY, "box %s is not one of ours", b->name);
@@ -322,8 +321,6 @@ static int check_found(struct kb_box *b, struct mo_json pod, struct mo_err *e)
                        b->name);
     if (mo_kbox_net_read(b, notes, e) < 0)
         return e->code;
-    if (mo_json_str(mo_json_get(notes, "mo.session"), &b->arena, &session) == 0)
-        b->spec.session = mo_arena_strndup(&b->arena, session.p, session.n);
     return mo_pod_compare_fixed(pod, b->net.wanted, b->net.files, e);
 }
 
@@ -413,7 +410,8 @@ int mo_kbox_start(struct mo_box *box, const struct mo_box_spec *spec, bool warm,
     return 0;
 }
 
-int mo_kbox_adopt(struct mo_box *box, const char *id, struct mo_err *e)
+int mo_kbox_adopt(struct mo_box *box, const char *id, const char *session,
+                  struct mo_err *e)
 {
     struct kb_box *b = mo_kbox_of(box);
 
@@ -426,6 +424,7 @@ int mo_kbox_adopt(struct mo_box *box, const char *id, struct mo_err *e)
     }
     mo_arena_init(&b->arena, KB_ARENA_MAX);
     (void)snprintf(b->name, sizeof(b->name), "%s", id);
+    b->spec.session = mo_arena_strndup(&b->arena, session, strlen(session));
     b->adopted = true;
     begin_box(b);
     return 0;

@@ -139,7 +139,8 @@ bool mo_kb_is_ours(const struct kb *d, struct mo_json pod);
 /* kube_box.c */
 int mo_kbox_start(struct mo_box *b, const struct mo_box_spec *spec, bool warm,
                   struct mo_err *e);
-int mo_kbox_adopt(struct mo_box *b, const char *id, struct mo_err *e);
+int mo_kbox_adopt(struct mo_box *b, const char *id, const char *session,
+                  struct mo_err *e);
 void mo_kbox_stop(struct mo_box *b);
 void mo_kbox_let_go(struct mo_box *b);
 void mo_kbox_move(struct kb_box *b, enum kb_step to);

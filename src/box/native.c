@@ -423,12 +423,14 @@ static int nat_start(struct mo_box *b, const struct mo_box_spec *spec,
     return bear_box(b, NULL, spec, e);
 }
 
-static int nat_adopt(struct mo_box *b, const char *id, struct mo_err *e)
+static int nat_adopt(struct mo_box *b, const char *id, const char *session,
+                     struct mo_err *e)
 {
     struct nbox *n = nbox_of(b);
     struct mo_boxmsg m = {.type = MO_BOXMSG_ATTACH};
     int rc;
 
+    (void)session; /* its keeper knows it */
     nbox_init(n);
     n->linger_ms =
         MO_NATIVE_LINGER_MAX; /* its files are wanted whatever it was */

@@ -469,7 +469,7 @@ static int attempt_box(struct session *s, struct mo_err *e)
         return mo_fail(e, MO_ENOTFOUND, "driver %s is not in use",
                        s->row.driver);
     if (s->attempt == TRY_ADOPT)
-        return mo_box_adopt(of, s->row.box, &cb, s, &s->box, e);
+        return mo_box_adopt(of, s->row.box, s->id, &cb, s, &s->box, e);
     return mo_box_revive(of, s->row.box, &spec, &cb, s, &s->box, e);
 }
 

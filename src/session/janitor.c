@@ -11,7 +11,9 @@
  *     may go on sleeping are not touched.
  *  3. every box of each driver. A box stays if its instance lives (it may not
  *     have written the box's name yet), or if a session's row names it. The
- *     instance is asked first: a dead one writes nothing any more.
+ *     instance is asked first: a dead one writes nothing any more. A box that
+ *     was kept warm may not show whose it is (an engine's labels cannot be
+ *     changed), so for those all rows are searched, once per dead instance.
  *
  * The first round begins at once, the second soon after: requests that a dead
  * process made to an engine may still have been under way. */
@@ -246,6 +248,71 @@ static void on_suspects_row(void *ctx, const struct mo_rows *rows,
         continue_round(ss, remove_suspect(ss));
 }
 
+static int read_names(struct mo_sessions *ss);
+
+static void look_up_names(struct mo_sessions *ss, const struct mo_row *r)
+{
+    struct mo_session_row row;
+    bool damaged = mo_session_row(r->doc, &row, NULL) < 0; /* may name any */
+
+    ss->sweep.after = r->at;
+    (void)snprintf(ss->sweep.after_id, sizeof(ss->sweep.after_id), "%.*s",
+                   (int)r->session.n, r->session.p);
+    mo_list_each_entry (x, &ss->sweep.suspects, struct suspect, node) {
+        if (damaged || strcmp(row.box, x->id) == 0)
+            x->named = true;
+    }
+}
+
+/* A page of all sessions; after the last one the box is judged. */
+static void on_names(void *ctx, const struct mo_rows *rows,
+                     const struct mo_err *why)
+{
+    struct mo_sessions *ss = ctx;
+    struct suspect *x = suspect_asked(ss);
+
+    for (size_t i = 0; !why && i < rows->n; i++)
+        look_up_names(ss, &rows->v[i]);
+    if (!why && !ss->closing && rows->more && rows->n) {
+        if (read_names(ss) < 0)
+            continue_round(ss, KEEP);
+        return;
+    }
+    if (!why)
+        (void)snprintf(ss->sweep.looked, sizeof(ss->sweep.looked), "%s",
+                       x->instance);
+    if (why || ss->closing || x->named)
+        continue_round(ss, KEEP);
+    else
+        continue_round(ss, remove_suspect(ss));
+}
+
+static int read_names(struct mo_sessions *ss)
+{
+    struct mo_read r = {
+        .kind = MO_READ_SESSIONS,
+        .after = ss->sweep.after,
+        .id = mo_span_cstr(ss->sweep.after_id),
+        .limit = PAGE,
+    };
+
+    return mo_store_read(ss->o.store, &r, on_names, ss, NULL);
+}
+
+/* The box of a dead instance does not show whose it is. */
+static enum verdict ask_names(struct mo_sessions *ss)
+{
+    struct suspect *x = suspect_asked(ss);
+
+    if (x->named)
+        return KEEP;
+    if (strcmp(ss->sweep.looked, x->instance) == 0)
+        return remove_suspect(ss);
+    ss->sweep.after = 0;
+    ss->sweep.after_id[0] = '\0';
+    return read_names(ss) == 0 ? ASKED : KEEP;
+}
+
 /* Its instance is dead, or is us and does not use it. */
 static enum verdict ask_row(struct mo_sessions *ss)
 {
@@ -254,7 +321,7 @@ static enum verdict ask_row(struct mo_sessions *ss)
                         .session = mo_span_cstr(x->session)};
 
     if (!x->session[0])
-        return remove_suspect(ss);
+        return ask_names(ss);
     return mo_store_read(ss->o.store, &r, on_suspects_row, ss, NULL) == 0
                ? ASKED
                : KEEP;
@@ -373,7 +440,7 @@ static void on_tick(struct mo_timer *t)
     sw->on = true;
     sw->driver = 0;
     sw->after = 0;
-    sw->after_id[0] = sw->alive[0] = sw->dead[0] = '\0';
+    sw->after_id[0] = sw->alive[0] = sw->dead[0] = sw->looked[0] = '\0';
     mo_list_each_entry_safe (s, &ss->all, struct session, node)
         check_open_session(s, now);
     next_batch(ss);

@@ -129,6 +129,7 @@ struct suspect {
     struct mo_list node;
     char id[MO_BOX_ID_MAX], session[MO_SESSION_ID_MAX + 1];
     char instance[MO_STORE_ID_MAX + 1];
+    bool named; /* by the row of a session */
 };
 
 struct sweep {
@@ -141,7 +142,9 @@ struct sweep {
     size_t driver;
     struct mo_list suspects;
     char alive[MO_STORE_ID_MAX + 1], dead[MO_STORE_ID_MAX + 1]; /* last seen */
-    struct mo_gone done; /* who waits for it */
+    char
+        looked[MO_STORE_ID_MAX + 1]; /* dead one for which rows were searched */
+    struct mo_gone done;             /* who waits for it */
 };
 
 struct mo_sessions {

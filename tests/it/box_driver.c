@@ -312,7 +312,7 @@ static void op_start(struct app *app, struct mo_arena *a, struct mo_json v,
     (void)snprintf(o->name, sizeof(o->name), "%s", box);
     read_spec(a, v, &spec);
     if (strcmp(op, "adopt") == 0)
-        rc = mo_box_adopt(app->bs, id, &box_cb, o, &o->b, &e);
+        rc = mo_box_adopt(app->bs, id, spec.session, &box_cb, o, &o->b, &e);
     else if (strcmp(op, "revive") == 0)
         rc = mo_box_revive(app->bs, id, &spec, &box_cb, o, &o->b, &e);
     else

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { dockerd, noDocker } from '../lib/dockerd.mjs';
+import { eventually } from '../lib/outside.mjs';
 import { Home } from '../lib/sessions.mjs';
 
 const skip = noDocker;
@@ -64,6 +65,30 @@ test('after a SIGKILL the next one adopts the container, and sweeps the rest', {
   await endAll(second);
   assert.deepEqual(await containers(), []);
   await second.kill();
+});
+
+test('a box that was kept warm stays with its session when nobody holds it', { skip }, async () => {
+  const warm = new Home({ driver: 'docker', engine: engine.host, warm: 1 });
+  const pooled = async () => (await containers()).filter((c) => c.Labels['mo.warm'] === '1');
+  try {
+    const first = await warm.server();
+    await eventually('a warm box runs', async () => (await pooled())[0]?.State === 'running');
+    const { box } = await first.hold('a', 'was-warm');
+    assert.ok((await pooled()).some((c) => c.Id === box), 'it came from the pool');
+    await first.sh('a', 'echo precious > file');
+    await first.kill();
+    const second = await warm.server();
+    await second.sweep(); // before anybody asks for the session
+    const ready = await second.hold('a', 'was-warm');
+    assert.deepEqual([ready.box, ready.workspace], [box, 'kept']);
+    assert.equal(await second.sh('a', 'cat file'), 'precious\n');
+    second.tell('end', { session: 'was-warm' });
+    assert.equal((await second.next((e) => e.ev === 'ended')).why, null);
+    await second.close();
+    await eventually('nothing is left', async () => (await containers()).length === 0);
+  } finally {
+    warm.removeAll();
+  }
 });
 
 test('20 sessions at once: 20 containers, no cross-talk', { skip }, async () => {

@@ -472,8 +472,8 @@ static void test_adopt(void **state)
     assert_string_equal(s.rows[0].instance, "one");
     assert_true(s.rows[0].running);
     owner_init(&again);
-    assert_int_equal(mo_box_adopt(w->bs, o.id, &box_cb, &again, &again.b, NULL),
-                     0);
+    assert_int_equal(
+        mo_box_adopt(w->bs, o.id, "s", &box_cb, &again, &again.b, NULL), 0);
     await(w, is_ready, &again);
     assert_int_equal(mo_stream_write(again.io, MO_SPAN("x\n")), 0);
     await(w, has_out, &again);

@@ -220,11 +220,12 @@ static int fake_start(struct mo_box *b, const struct mo_box_spec *spec,
     return begin(b, record_new(w, spec->session, "me"));
 }
 
-static int fake_adopt(struct mo_box *b, const char *id, struct mo_err *e)
+static int fake_adopt(struct mo_box *b, const char *id, const char *session,
+                      struct mo_err *e)
 {
     struct record *r = record_of(world_of(b), id);
 
-    (void)e;
+    (void)session, (void)e;
     world_of(b)->adopted++;
     return begin(b, r && r->running && !r->by ? r : NULL);
 }

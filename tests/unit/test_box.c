@@ -78,10 +78,12 @@ static int fake_start(struct mo_box *b, const struct mo_box_spec *spec,
     return 0;
 }
 
-static int fake_adopt(struct mo_box *b, const char *id, struct mo_err *e)
+static int fake_adopt(struct mo_box *b, const char *id, const char *session,
+                      struct mo_err *e)
 {
     struct mo_box_spec spec = {.session = id};
 
+    (void)session;
     return fake_start(b, &spec, false, e);
 }
 
@@ -312,8 +314,8 @@ static void test_no_revival(void **state)
     assert_int_equal(
         mo_box_revive(&t.fake.bs, "b1", &spec, &owner_cb, &o, &o.box, &e),
         MO_ENOTFOUND);
-    assert_int_equal(mo_box_adopt(&t.fake.bs, "b7", &owner_cb, &o, &o.box, &e),
-                     0);
+    assert_int_equal(
+        mo_box_adopt(&t.fake.bs, "b7", "s", &owner_cb, &o, &o.box, &e), 0);
     assert_true(mo_loop_until(t.loop, is_ready, &o, 10000));
     teardown(&t);
 }

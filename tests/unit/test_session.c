@@ -833,7 +833,7 @@ static void test_orphans(void **state)
         {"warm, ours", "", "me", true},
         {"row names another", "s1", "dead", false},
     };
-    struct record *r[MO_COUNT(rows)];
+    struct record *r[MO_COUNT(rows)], *own;
     struct world w;
     struct user u;
 
@@ -843,6 +843,9 @@ static void test_orphans(void **state)
     (void)hold_lease(&w.store, "instance:alive", "alive", NULL);
     hold_ready(&w, &u, "s1");
     release(&w, &u);
+    own = record_of(&w, u.box); /* was warm, and its label stays so */
+    own->session[0] = '\0';
+    (void)snprintf(own->instance, sizeof(own->instance), "dead");
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         r[i] = record_new(&w, rows[i].session, rows[i].instance);
     sweep(&w);
