@@ -161,7 +161,9 @@ test('every answer is as described', async () => {
   const out = await fetch(`${house.server.url}/sign-out`, { method: 'POST', redirect: 'manual' });
   assert.equal(out.status, 303);
   seen.add('post /sign-in').add('post /sign-out'); // it/serve and browser/sign_in have more
-  for (const path of ['/api/openapi.json', '/healthz', '/readyz', '/health', '/metrics']) await asked(path, 'get', path);
+  await asked('/docs/{page}', 'get', '/docs/start');
+  await asked('/docs/{page}', 'get', '/docs/nothing', 404);
+  for (const path of ['/docs', '/api/openapi.json', '/healthz', '/readyz', '/health', '/metrics']) await asked(path, 'get', path);
 
   assert.deepEqual(await asked('/api/me', 'get', '/api/me'), { name: '', role: 'operator' });
   // without --no-auth: it/personal_token
