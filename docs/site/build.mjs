@@ -90,6 +90,15 @@ function resolveLink(page, href) {
   return (path === '' ? '' : to.url) + (anchor ? `#${anchor}` : '');
 }
 
+/** A link that shows the name of a file shows the title of its page instead. */
+function fileTitle(page, href, text) {
+  const [path, anchor] = href.split('#');
+  const to = path && byPath.get(resolve(dirname(page.path), path));
+  if (!to || !/^[\w./-]+\.md$/.test(text)) return null;
+  const heading = to.headings.find((h) => h.id === anchor)?.words;
+  return escape(heading ? `${to.title}: ${heading}` : to.title);
+}
+
 // --- rendering ---
 
 function renderer(page) {
@@ -102,7 +111,7 @@ function renderer(page) {
     link({ href, tokens }) {
       const text = this.parser.parseInline(tokens);
       const to = resolveLink(page, href);
-      return to ? `<a href="${escape(to)}">${text}</a>` : text;
+      return to ? `<a href="${escape(to)}">${fileTitle(page, href, plain(tokens)) ?? text}</a>` : text;
     },
     image: () => '', // pictures are not carried
     html({ text }) {
