@@ -108,8 +108,9 @@ function renderer(page) {
       if (depth === 1) return `<h1>${text}</h1>\n`;
       return `<h${depth} id="${id}">${text}<a class="anchor" href="#${id}" aria-label="Link to: ${escape(words)}">#</a></h${depth}>\n`;
     },
-    link({ href, tokens }) {
+    link({ href, tokens, raw }) {
       const text = this.parser.parseInline(tokens);
+      if (!raw.startsWith('[')) return text; // an address that is only mentioned
       const to = resolveLink(page, href);
       return to ? `<a href="${escape(to)}">${fileTitle(page, href, plain(tokens)) ?? text}</a>` : text;
     },
@@ -151,20 +152,25 @@ const TAIL = '</main>'; // from here on, pages are equal
 
 const fill = (values) => frame.replace(/\{\{(\w+)\}\}/g, (_, key) => values[key]);
 
+/** The title stands before the table of contents. */
+function split(html) {
+  const end = html.indexOf('</h1>\n') + '</h1>\n'.length;
+  return { head: html.slice(0, end), body: html.slice(end) };
+}
+
 const render = (page) => fill({
   title: page.name === 'README' ? 'Documentation' : escape(page.headings[0].words),
   about: escape(page.about.slice(0, 200)),
   section: page.name === 'README' ? '' : `<p class="section">${page.section}</p>`,
   toc: contents(page),
-  body: new Marked({ renderer: renderer(page) }).parser(page.tokens),
+  ...split(new Marked({ renderer: renderer(page) }).parser(page.tokens)),
   beside: beside(page),
   menu: menu(),
 });
 
 const notFound = () => fill({
-  title: 'Page not found', about: '', section: '', toc: '', beside: '', menu: menu(),
-  body: `<h1>Page not found</h1>
-<p>There is no such page in the documentation of this version. Search for a word above, choose a page of the contents, or begin here:</p>
+  title: 'Page not found', head: '<h1>Page not found</h1>\n', about: '', section: '', toc: '', beside: '', menu: menu(),
+  body: `<p>There is no such page in the documentation of this version. Search for a word above, choose a page of the contents, or begin here:</p>
 <ul><li><a href="/docs">Overview</a></li><li><a href="/docs/start">Start in a minute</a></li>
 <li><a href="/docs/connect">Connect a client</a></li><li><a href="/docs/troubleshooting">Troubleshooting by symptom</a></li></ul>`,
 });

@@ -4,8 +4,13 @@ import { join } from 'node:path';
 
 const json = (top, name) => JSON.parse(readFileSync(join(top, 'data', name), 'utf8'));
 const cell = (s) => String(s ?? '').replace(/\|/g, '\\|').replace(/\s*\n\s*/g, ' ');
-const table = (head, rows) => (rows.length
-  ? `| ${head.join(' | ')} |\n|${'---|'.repeat(head.length)}\n${rows.map((r) => `| ${r.map(cell).join(' | ')} |\n`).join('')}\n` : '');
+/** A table without the columns that say nothing. */
+function table(head, rows) {
+  if (!rows.length) return '';
+  const some = (row) => row.filter((_, i) => rows.some((r) => r[i]));
+  const line = (row) => `| ${some(row).map(cell).join(' | ')} |\n`;
+  return `${line(head)}|${'---|'.repeat(some(head).length)}\n${rows.map(line).join('')}\n`;
+}
 const code = (s) => `\`${s}\``;
 
 // --- commands ---

@@ -75,6 +75,15 @@
     return item;
   }
 
+  /** Marks the page in the menu, and scrolls the menu there. */
+  function markPage() {
+    const menu = document.getElementById('menu');
+    const link = menu.querySelector(`a[href="${location.pathname.replace(/\/$/, '')}"]`);
+    if (!link) return;
+    link.setAttribute('aria-current', 'page');
+    menu.scrollTop = link.offsetTop - menu.clientHeight / 2;
+  }
+
   function start() {
     const form = document.querySelector('form[role=search]');
     const input = form.querySelector('input');
@@ -112,7 +121,7 @@
       (to < 0 ? input : all[Math.min(to, all.length - 1)])?.focus();
     }
 
-    document.querySelector(`#menu a[href="${location.pathname.replace(/\/$/, '')}"]`)?.setAttribute('aria-current', 'page');
+    markPage();
     form.hidden = false;
     form.addEventListener('submit', (e) => {
       e.preventDefault();
