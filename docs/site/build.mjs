@@ -148,7 +148,9 @@ function beside(page) {
 }
 
 const frame = readFileSync(join(here, 'page.html'), 'utf8');
-const TAIL = '</main>'; // from here on, pages are equal
+// The parts that all pages have: start, middle and end.
+const common = [[0, '<title>'], ['</head>', '{{section}}'], ['</main>', null]].map(([from, to]) =>
+  frame.slice(from && frame.indexOf(from), to ? frame.indexOf(to) : undefined));
 
 const fill = (values) => frame.replace(/\{\{(\w+)\}\}/g, (_, key) => values[key]);
 
@@ -177,31 +179,37 @@ const notFound = () => fill({
 
 // --- writing ---
 
-const tail = frame.slice(frame.indexOf(TAIL)).replace('{{menu}}', menu());
-const packedTail = deflateRawSync(tail, { level: 9 });
+common[2] = common[2].replace('{{menu}}', menu());
+const squeeze = (text, finishFlush = constants.Z_FULL_FLUSH) => deflateRawSync(text, { level: 9, memLevel: 9, finishFlush });
 
-/** A gzip file in two parts: NAME.part is its head, the bytes before the common
- *  tail, and the checksum of both; common.tail belongs before that checksum. */
+/** The two parts of a page that are its own; the second one is followed by the
+ *  trailer of the gzip file that all five parts make together. */
 function pack(text) {
-  const head = deflateRawSync(text.slice(0, -tail.length), { level: 9, finishFlush: constants.Z_FULL_FLUSH });
-  const sum = Buffer.alloc(8);
-  sum.writeUInt32LE(crc32(text), 0);
-  sum.writeUInt32LE(Buffer.byteLength(text), 4);
-  return Buffer.concat([Buffer.from([31, 139, 8, 0, 0, 0, 0, 0, 2, 255]), head, sum]);
+  const [start, middle, end] = common;
+  const at = text.indexOf(middle);
+  const trailer = Buffer.alloc(8);
+  trailer.writeUInt32LE(crc32(text), 0);
+  trailer.writeUInt32LE(Buffer.byteLength(text), 4);
+  return [squeeze(text.slice(start.length, at)),
+    Buffer.concat([squeeze(text.slice(at + middle.length, -end.length)), trailer])];
 }
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 function writePage(name, text) {
-  if (!text.endsWith(tail)) fail(`${name}: the end is not that of every page`);
+  if (!text.startsWith(common[0]) || !text.endsWith(common[2]) || text.split(common[1]).length !== 2)
+    fail(`${name}: the parts of every page are not there`);
   writeFileSync(join(out, `${name}.html`), text);
-  writeFileSync(join(out, `${name}.html.part`), pack(text));
+  pack(text).forEach((part, i) => writeFileSync(join(out, `${name}.html.${i + 1}`), part));
 }
 function write(name, text) {
   writeFileSync(join(out, name), text);
-  writeFileSync(join(out, `${name}.gz`), gzipSync(text, { level: 9 }));
+  writeFileSync(join(out, `${name}.gz`), gzipSync(text, { level: 9, memLevel: 9 }));
 }
-writeFileSync(join(out, 'common.tail'), packedTail);
+const HEAD = Buffer.from([31, 139, 8, 0, 0, 0, 0, 0, 2, 255]); // of every gzip file
+writeFileSync(join(out, 'common.1'), Buffer.concat([HEAD, squeeze(common[0])]));
+writeFileSync(join(out, 'common.2'), squeeze(common[1]));
+writeFileSync(join(out, 'common.3'), squeeze(common[2], constants.Z_FINISH));
 for (const page of pages)
   writePage(page.name === 'README' ? 'index' : page.name.toLowerCase(), render(page));
 writePage('404', notFound());

@@ -31,6 +31,9 @@ function textOf(token, plain) {
   return token.tokens ? plain(token.tokens) : (token.text ?? '');
 }
 
+// It speaks of everything; another page explains each.
+const TITLE_ONLY = ['CHANGES'];
+
 export function buildIndex(pages, plain) {
   const sections = [];
   const words = new Map();
@@ -43,10 +46,10 @@ export function buildIndex(pages, plain) {
   };
   pages.forEach((page, at) => {
     for (const token of page.tokens) {
-      if (token.type === 'heading' && token.depth <= 3)
+      if (token.type === 'heading' && (token.depth === 1 || (token.depth <= 3 && !TITLE_ONLY.includes(page.name))))
         sections.push(token.depth === 1 ? [at] : [at, token.id, token.words]);
       if (token.type === 'heading' && token.depth === 1) enter(page.title);
-      enter(textOf(token, plain));
+      if (token.depth === 1 || !TITLE_ONLY.includes(page.name)) enter(textOf(token, plain));
     }
   });
   const coded = ([word, list]) => [word, list.map((n, i) => (n - (i ? list[i - 1] : 0)).toString(36)).join(' ')];

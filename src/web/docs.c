@@ -19,16 +19,19 @@ static const struct mo_doc *find_doc(struct mo_span path)
     return NULL;
 }
 
-/* The whole gzip file: the end of all pages stands before the trailer. */
-static int join_end(struct mo_buf *b, const struct mo_doc *d)
+/* Puts the whole gzip file. */
+static int join_parts(struct mo_buf *b, const struct mo_doc *d)
 {
-    struct mo_span rest = d->gzip;
-    struct mo_span start = mo_span_take(&rest, d->gzip.n - GZIP_TRAILER);
+    struct mo_span trailer = d->text;
+    struct mo_span text = mo_span_take(&trailer, d->text.n - GZIP_TRAILER);
+    const struct mo_span *common = mo_docs_common;
+    const struct mo_span page[] = {common[0], d->title,  common[1],
+                                   text,      common[2], trailer};
 
-    (void)mo_buf_put(b, start.p, start.n);
-    if (d->is_page)
-        (void)mo_buf_put(b, mo_docs_end.p, mo_docs_end.n);
-    (void)mo_buf_put(b, rest.p, rest.n);
+    if (!d->title.n)
+        return mo_buf_put(b, d->text.p, d->text.n);
+    for (size_t i = 0; i < MO_COUNT(page); i++)
+        (void)mo_buf_put(b, page[i].p, page[i].n);
     return mo_buf_err(b);
 }
 
@@ -53,7 +56,7 @@ static void send_doc(struct mo_req *rq, int status, const struct mo_doc *d)
     struct mo_err e;
     bool takes = mo_list_has(mo_http_get(rq->head, "Accept-Encoding"), "gzip");
 
-    if (join_end(&gzip, d) < 0 ||
+    if (join_parts(&gzip, d) < 0 ||
         (!takes && decompress(&plain, mo_buf_view(&gzip), &e) < 0)) {
         mo_req_problem(rq, 503, "no_memory", "not enough memory");
         return;
