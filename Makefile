@@ -103,7 +103,9 @@ bench: ## build and run the benchmarks
 	@scripts/setup --for bench
 	@scripts/bench
 
-docs: ## check that the documents speak of files that exist
+docs: ## build the documents as pages (build-docs/site) and check them
+	@scripts/setup --for run
+	@scripts/docs
 	@scripts/check-docs
 
 screenshots: ## pictures of every view, both themes, into docs/img

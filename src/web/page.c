@@ -13,8 +13,7 @@ static bool is_no(struct mo_span params)
     return mo_span_strip(&q, MO_SPAN("q=0")) && mo_span_only(q, ".0");
 }
 
-/* True if a list such as "gzip, br;q=0.9" contains the word. */
-static bool lists(struct mo_span list, const char *word)
+bool mo_list_has(struct mo_span list, const char *word)
 {
     while (list.n > 0) {
         struct mo_span item = mo_span_cut(&list, ',');
@@ -30,11 +29,11 @@ static struct mo_span smallest(struct mo_req *rq, const struct mo_asset *a)
 {
     struct mo_span takes = mo_http_get(rq->head, "Accept-Encoding");
 
-    if (a->brotli.n > 0 && lists(takes, "br")) {
+    if (a->brotli.n > 0 && mo_list_has(takes, "br")) {
         mo_req_header(rq, "Content-Encoding", MO_SPAN("br"));
         return a->brotli;
     }
-    if (a->gzip.n > 0 && lists(takes, "gzip")) {
+    if (a->gzip.n > 0 && mo_list_has(takes, "gzip")) {
         mo_req_header(rq, "Content-Encoding", MO_SPAN("gzip"));
         return a->gzip;
     }
@@ -51,7 +50,7 @@ static void on_asset(void *ctx, struct mo_req *rq)
                   mo_span_cstr(a->lasting ? FOREVER : ASK));
     mo_req_header(rq, "ETag", mo_span_cstr(a->tag));
     mo_req_header(rq, "Vary", MO_SPAN("Accept-Encoding"));
-    if (has.n > 0 && lists(has, a->tag))
+    if (has.n > 0 && mo_list_has(has, a->tag))
         mo_req_reply(rq, 304, NULL, mo_span(NULL, 0));
     else
         mo_req_reply(rq, 200, a->type, smallest(rq, a));

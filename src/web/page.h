@@ -20,6 +20,8 @@ struct mo_asset {
 extern const struct mo_asset mo_assets[];
 extern const size_t mo_nassets;
 
+/* True if a list such as "gzip, br;q=0.9" contains the word. */
+bool mo_list_has(struct mo_span list, const char *word);
 /* NULL: there is none. */
 const struct mo_asset *mo_page_asset(const char *path);
 /* Add every asset and the views of the page as routes of the site. */

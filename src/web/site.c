@@ -8,6 +8,7 @@
 #include "codec/json/json.h"
 #include "web/access.h"
 #include "web/access_log.h"
+#include "web/docs.h"
 #include "web/oidc.h"
 #include "web/page.h"
 #include "web/resource.h"
@@ -539,6 +540,7 @@ static void add_routes(struct mo_site *s)
     (void)mo_site_add(s, fixed, MO_COUNT(fixed) - (s->sio ? 0 : 1), s);
     mo_sign_in_routes(s); /* before the page's files: it has one of them */
     mo_page_routes(s);
+    mo_docs_routes(s);
     mo_resource_routes(s);
     mo_oidc_routes(s);
 }

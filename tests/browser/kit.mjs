@@ -201,7 +201,7 @@ export async function rest(page) {
 export async function assertAlive(page, what) {
   const dead = await page.evaluate(() => {
     const alive = (el) => {
-      if (el.matches('a')) return /^(\/|https?:|mailto:|blob:)/.test(el.getAttribute('href') ?? '');
+      if (el.matches('a')) return /^(\/|#.|https?:|mailto:|blob:)/.test(el.getAttribute('href') ?? '');
       if (el.matches('button')) return window.hears(el, 'click') || (el.type === 'submit' && window.hears(el.form, 'submit'));
       return window.hears(el, 'input', 'change');
     };

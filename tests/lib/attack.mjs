@@ -30,7 +30,7 @@ export async function as(uid, code) {
 
 // --- the list -----------------------------------------------------------------
 
-const OPEN = ['/healthz', '/readyz', '/health', '/sign-in',
+const OPEN = ['/healthz', '/readyz', '/health', '/sign-in', '/docs', '/docs/{page}',
   // Without a provider there is nothing behind these; with one: it/oidc, it/access_token, h9.
   '/sign-in/{provider}', '/sign-in/{provider}/callback', '/connections/callback',
   '/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp'];

@@ -1,8 +1,9 @@
 // make install and make uninstall, and the tarball of a release.
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 
 import { files, good, released, run, top } from '../lib/package.mjs';
@@ -29,6 +30,10 @@ test('make install puts what is needed, make uninstall removes exactly that', as
   const unit = await readFile(join(to, 'opt/mo/lib/systemd/system/mcp-orchestrator.service'), 'utf8');
   assert.match(unit, /^ExecStart=\/opt\/mo\/bin\/mcp-orchestrator serve /m);
   assert.match(await good(join(to, 'opt/mo/bin/mcp-orchestrator'), ['version']), /^mcp-orch/);
+  const docs = join(to, 'opt/mo/share/doc/mcp-orchestrator');
+  for (const doc of (await files(docs)).filter((f) => f.endsWith('.md')))
+    for (const [, link] of (await readFile(doc, 'utf8')).matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g))
+      assert.ok(existsSync(join(dirname(doc), link)), `${doc}: ${link}`);
   await make('uninstall', to);
   assert.deepEqual(await files(to), empty);
 });

@@ -106,6 +106,7 @@ export const en = {
   'keys.i': 'Go to the message field',
   'keys.c': 'Show or hide the side panel',
   'keys.help': 'Show this list',
+  'keys.docs': 'Documentation',
 
   'dialog.cancel': 'Cancel',
 
