@@ -138,7 +138,7 @@ static void on_op(struct mo_later *d)
         if (!r->used || op->r.kind == MO_READ_HISTORY)
             continue;
         if (one ? strcmp(r->id, op->session) != 0
-                : (r->at >= op->r.before ||
+                : ((op->r.before && r->at >= op->r.before) ||
                    (op->r.after && r->at <= op->r.after)))
             continue;
         v[rows.n++] = (struct mo_row){.session = mo_span_cstr(r->id),
