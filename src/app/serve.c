@@ -104,8 +104,8 @@ static void end_next(struct server *s)
         s->ending_part = false; /* on_runtime() goes on */
     else if (s->approvals)
         mo_approvals_close(mo_take_ptr(&s->approvals), on_part_gone, s);
-    else if (s->tracer)
-        mo_tracer_close(mo_take_ptr(&s->tracer), on_part_gone, s);
+    else if (s->telemetry)
+        mo_telemetry_close(mo_take_ptr(&s->telemetry), on_part_gone, s);
     else
         end_loop(s);
 }
@@ -120,6 +120,7 @@ static void end_server(struct server *s)
     mo_serve_relay_stop(s, GRACE_MS, on_relay_drained);
     mo_serve_pass_on_stop(s, GRACE_MS);
     mo_timer_stop(s->loop, &s->watch);
+    mo_telemetry_stop_metrics(s->telemetry);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
 
@@ -128,6 +129,7 @@ static void end_now(struct server *s)
 {
     s->closing = true;
     end_mcp(s);
+    mo_telemetry_stop_metrics(s->telemetry);
     mo_site_close(s->site, 0, on_site_gone, s);
     mo_loop_run(s->loop);
 }
@@ -570,7 +572,7 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
     s->loop = mo_loop_new(s->log, e);
     if (!s->loop)
         return e->code;
-    s->tracer = mo_telemetry_open(s->loop, s->first);
+    s->telemetry = mo_telemetry_open(s->loop, s->log, s->first);
     rc = mo_listen_auth_token(&s->auth, s->first, c->listen, s->log, e);
     if (rc == 0)
         rc = mo_serve_make_tls(s, e);
@@ -578,9 +580,8 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
         rc = mo_serve_make_people(s, e);
     if (rc == 0)
         rc = make_site(s, o, e);
-    if (rc == 0 && s->tracer)
-        rc = mo_telemetry_metrics(&s->telemetry, s->loop, mo_site_prom(s->site),
-                                  e);
+    if (rc == 0 && s->telemetry)
+        rc = mo_telemetry_metrics(s->telemetry, mo_site_prom(s->site), e);
     if (rc == 0 && has_runtime(o))
         rc = mo_serve_cluster_open(s, e);
     if (rc == 0)
@@ -617,8 +618,8 @@ static void free_server(struct server *s)
 {
     if (s->site)
         end_now(s);
-    if (s->tracer) /* it failed before there was a site */
-        mo_tracer_close(mo_take_ptr(&s->tracer), NULL, NULL);
+    if (s->telemetry) /* it failed before there was a site */
+        mo_telemetry_close(mo_take_ptr(&s->telemetry), NULL, NULL);
     for (size_t i = 0; i < MO_COUNT(s->signals); i++)
         mo_signal_stop(s->signals[i]);
     mo_worker_close(&s->worker);

@@ -19,8 +19,7 @@ struct server {
     struct mo_log *log;
     struct mo_own_user *user;
     struct mo_loop *loop;
-    struct mo_tracer *tracer; /* NULL: tracing is off */
-    struct mo_telemetry_meter telemetry;
+    struct mo_telemetry *telemetry; /* NULL: it is off */
     struct mo_site *site;
     struct mo_sock *echo_listener; /* see web/echo.h */
     struct mo_tls_ctx *tls;

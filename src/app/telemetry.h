@@ -1,28 +1,28 @@
-/* telemetry.h - opens the tracer as the configuration says (telemetry.*).
+/* telemetry.h - opens traces, metrics and logs by OTLP as the configuration
+ * says (telemetry.*).
  *
  * Telemetry never stops the program: if it cannot be opened, this is logged
  * and the program runs without. */
 #ifndef MO_APP_TELEMETRY_H
 #define MO_APP_TELEMETRY_H
 
+#include "codec/prom.h"
 #include "config/config.h"
-#include "trace/trace.h"
+#include "loop/loop.h"
 
-struct mo_prom;
-struct mo_prom_series;
+struct mo_telemetry;
 
-#define MO_TELEMETRY_SERIES 4
-
-struct mo_telemetry_meter { /* caller's storage; lives as long as the metrics */
-    struct mo_loop *loop;
-    struct mo_prom_series *v[MO_TELEMETRY_SERIES];
-};
-
-/* NULL: telemetry.endpoint is not set, or it failed. */
-struct mo_tracer *mo_telemetry_open(struct mo_loop *l,
-                                    const struct mo_config *c);
-/* Shows in /metrics what became of the spans of this loop. */
-int mo_telemetry_metrics(struct mo_telemetry_meter *m, struct mo_loop *l,
-                         struct mo_prom *p, struct mo_err *e);
+/* log: of the loop. NULL: telemetry.endpoint is not set, or it failed. */
+struct mo_telemetry *mo_telemetry_open(struct mo_loop *l, struct mo_log *log,
+                                       const struct mo_config *c);
+/* Shows in /metrics what became of the exports, and begins to export the
+ * metrics. The registry must not outlive t. */
+int mo_telemetry_metrics(struct mo_telemetry *t, struct mo_prom *p,
+                         struct mo_err *e);
+/* Takes the last values of the metrics: the registry may go. t may be NULL. */
+void mo_telemetry_stop_metrics(struct mo_telemetry *t);
+/* Exports the rest, for at most MO_TRACE_FLUSH_MS; then gone(ctx). */
+void mo_telemetry_close(struct mo_telemetry *t, void (*gone)(void *ctx),
+                        void *ctx);
 
 #endif

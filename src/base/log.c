@@ -23,6 +23,8 @@ void mo_log_fini(struct mo_log *l)
     mo_log_flush(l);
     mo_free(l->pending);
     l->pending = NULL;
+    mo_log_queue_free(l->queue);
+    l->queue = NULL;
     for (size_t i = 0; i < l->nsecrets; i++) {
         explicit_bzero(l->secrets[i], strlen(l->secrets[i]));
         mo_free(l->secrets[i]);
@@ -177,20 +179,14 @@ bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room)
 
 /* --- the message --------------------------------------------------------- */
 
-struct message {
-    struct mo_span text; /* at most MO_LOG_TEXT_MAX bytes */
-    bool cut;            /* the text was longer */
-    bool may_split;      /* a secret may be cut at its end */
-};
-
 /* Format the message and, after it, the error's into buf. */
-__attribute__((format(printf, 2, 0))) static struct message
+__attribute__((format(printf, 2, 0))) static struct mo_log_message
 format_message(char buf[MO_LOG_TEXT_MAX], const char *fmt, va_list ap,
                const struct mo_err *e)
 {
     int n = vsnprintf(buf, MO_LOG_TEXT_MAX, fmt, ap);
-    struct message m = {mo_span(buf, strlen(buf)), n >= (int)MO_LOG_TEXT_MAX,
-                        false};
+    struct mo_log_message m = {mo_span(buf, strlen(buf)),
+                               n >= (int)MO_LOG_TEXT_MAX, false};
 
     if (e) {
         size_t left = MO_LOG_TEXT_MAX - m.text.n;
@@ -203,25 +199,8 @@ format_message(char buf[MO_LOG_TEXT_MAX], const char *fmt, va_list ap,
     return m;
 }
 
-static void line_message(struct mo_log_line *out, const struct mo_log *l,
-                         const struct message *m)
-{
-    mo_log_line_text(out, l, m->text, m->may_split);
-    if (m->cut || out->full)
-        mo_log_line_tail(out, "[cut]");
-}
-
-/* Everything a line says. */
-struct entry {
-    enum mo_level level;
-    const char *room;
-    uint64_t wall_ms;
-    const struct mo_log_facts *facts;
-    const struct message *message;
-};
-
 static void format_json(struct mo_log_line *out, const struct mo_log *l,
-                        const struct entry *x)
+                        const struct mo_log_entry *x)
 {
     const struct mo_err *e = x->facts->err;
     char when[MO_ISO8601_MAX];
@@ -242,12 +221,12 @@ static void format_json(struct mo_log_line *out, const struct mo_log *l,
     }
     mo_log_line_facts(out, l, x->facts);
     mo_log_line_puts(out, ",\"msg\":\"");
-    line_message(out, l, x->message);
+    mo_log_line_message(out, l, x->message);
     mo_log_line_tail(out, "\"}\n");
 }
 
 static void format_human(struct mo_log_line *out, const struct mo_log *l,
-                         const struct entry *x)
+                         const struct mo_log_entry *x)
 {
     static const char *const paint[] = {"\x1b[31m", "\x1b[33m", "", "\x1b[2m"};
     char when[MO_ISO8601_MAX];
@@ -258,20 +237,23 @@ static void format_human(struct mo_log_line *out, const struct mo_log *l,
                    level_names[x->level], x->room);
     mo_log_line_puts(out, l->colour ? paint[x->level] : "");
     mo_log_line_puts(out, head);
-    line_message(out, l, x->message);
+    mo_log_line_message(out, l, x->message);
     mo_log_line_facts(out, l, x->facts);
     mo_log_line_tail(out, l->colour ? "\x1b[0m\n" : "\n");
 }
 
 static void format_line(struct mo_log_line *out, const struct mo_log *l,
-                        const struct entry *x)
+                        const struct mo_log_entry *x)
 {
-    out->n = 0;
-    out->full = false;
+    struct mo_log_queue *q = __atomic_load_n(&l->queue, __ATOMIC_ACQUIRE);
+
+    mo_log_line_init(out, l->json);
     if (l->json)
         format_json(out, l, x);
     else
         format_human(out, l, x);
+    if (q)
+        mo_log_queue_put(q, l, x);
 }
 
 static void write_all(int fd, const char *p, size_t n)
@@ -291,6 +273,7 @@ struct unformatted {
     struct mo_log_facts facts; /* of texts only who and from, kept below */
     char who[40], from[48], text[104];
     size_t text_n;
+    struct mo_log_trace trace;
 };
 
 /* Lines that wait. Only the thread that began to collect sees them. */
@@ -346,8 +329,10 @@ static void format_pending(const struct mo_log *l, struct mo_log_pending *p)
 
     for (size_t i = 0; i < p->later; i++) {
         const struct unformatted *u = &p->v[i];
-        const struct message m = {mo_span(u->text, u->text_n), false, false};
-        const struct entry x = {u->level, u->room, u->wall_ms, &u->facts, &m};
+        const struct mo_log_message m = {mo_span(u->text, u->text_n), false,
+                                         false};
+        const struct mo_log_entry x = {u->level, u->room, u->wall_ms, &u->facts,
+                                       &m};
 
         format_line(&out, l, &x);
         collect_line(l, p, &out);
@@ -395,6 +380,10 @@ static bool put_off(const struct mo_log *l, enum mo_level lv, const char *room,
         !keep_text(u->who, sizeof(u->who), &u->facts.who) ||
         !keep_text(u->from, sizeof(u->from), &u->facts.from))
         return false;
+    if (f->trace) {
+        u->trace = *f->trace;
+        u->facts.trace = &u->trace;
+    }
     u->level = lv;
     u->room = room;
     u->wall_ms = mo_wall_coarse_ms();
@@ -408,15 +397,15 @@ static bool put_off(const struct mo_log *l, enum mo_level lv, const char *room,
 
 static void write_line(const struct mo_log *l, enum mo_level lv,
                        const char *room, const struct mo_log_facts *f,
-                       const struct message *m)
+                       const struct mo_log_message *m)
 {
-    const struct entry x = {lv, room, mo_wall_coarse_ms(), f, m};
+    const struct mo_log_entry x = {lv, room, mo_wall_coarse_ms(), f, m};
     struct mo_log_pending *p = pending_of(l);
     struct mo_log_line out MO_UNINITIALIZED;
 
-    format_line(&out, l, &x);
     if (p)
-        format_pending(l, p);
+        format_pending(l, p); /* the lines before it */
+    format_line(&out, l, &x);
     if (p && lv >= MO_INFO) {
         collect_line(l, p, &out);
         return;
@@ -431,7 +420,7 @@ write_formatted(const struct mo_log *l, enum mo_level lv, const char *room,
                 const struct mo_log_facts *f, const char *fmt, va_list ap)
 {
     char buf[MO_LOG_TEXT_MAX] MO_UNINITIALIZED;
-    struct message m = format_message(buf, fmt, ap, f->err);
+    struct mo_log_message m = format_message(buf, fmt, ap, f->err);
 
     write_line(l, lv, room, f, &m);
 }
@@ -440,7 +429,7 @@ void mo_log_text(const struct mo_log *l, enum mo_level lv, const char *room,
                  const struct mo_log_facts *about, struct mo_span text)
 {
     bool cut = text.n > MO_LOG_TEXT_MAX;
-    struct message m = {mo_span_head(text, MO_LOG_TEXT_MAX), cut, cut};
+    struct mo_log_message m = {mo_span_head(text, MO_LOG_TEXT_MAX), cut, cut};
 
     if (mo_log_on(l, lv, room) && !put_off(l, lv, room, about, text))
         write_line(l, lv, room, about, &m);

@@ -40,7 +40,13 @@ struct mo_log {
     size_t nsecrets;
     uint8_t secret_grams[512];      /* a filter: see mo_log_may_hold_secret() */
     struct mo_log_pending *pending; /* NULL: every line is written at once */
+    struct mo_log_queue *queue;     /* see log_queue.h; NULL: no export */
     unsigned worker; /* of `serve --workers`, named in every line; 0: none */
+};
+
+/* The span that a line belongs to, for an export (log_queue.h). */
+struct mo_log_trace {
+    uint8_t trace[16], span[8];
 };
 
 /* The subject of a line, as fields beside its message. Members that are NULL,
@@ -52,6 +58,7 @@ struct mo_log_facts {
     uint64_t status;
     uint64_t ns; /* how long it took; written as ms */
     const struct mo_err *err;
+    const struct mo_log_trace *trace; /* not in the line; NULL: none */
 };
 
 void mo_log_init(struct mo_log *l, int fd); /* JSON unless fd is a tty */

@@ -180,13 +180,21 @@ void mo_log_line_text(struct mo_log_line *out, const struct mo_log *l,
             mo_log_line_put(out, t.p + i, run);
             i += run;
         } else if (!any || !hidden[i]) {
-            i += line_char(out, t.p + i, t.n - i, l->json);
+            i += line_char(out, t.p + i, t.n - i, out->json);
         } else {
             mo_log_line_puts(out, "[secret]");
             while (i < t.n && hidden[i])
                 i++;
         }
     }
+}
+
+void mo_log_line_message(struct mo_log_line *out, const struct mo_log *l,
+                         const struct mo_log_message *m)
+{
+    mo_log_line_text(out, l, m->text, m->may_split);
+    if (m->cut || out->full)
+        mo_log_line_tail(out, "[cut]");
 }
 
 /* --- the subject --------------------------------------------------------- */

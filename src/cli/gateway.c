@@ -24,7 +24,7 @@ struct gateway {
     struct mo_cmd_config config;
     struct mo_log log;
     struct mo_loop *loop;
-    struct mo_tracer *tracer; /* NULL: tracing is off */
+    struct mo_telemetry *telemetry; /* NULL: it is off */
     struct mo_approvals *approvals;
     struct mo_approvals_socket *approvals_socket;
     struct mo_gateway_setup *gateway;
@@ -81,8 +81,8 @@ static void end_next(void *ctx)
         mo_gateway_setup_close(mo_take_ptr(&g->gateway), end_next, g);
     else if (g->approvals)
         mo_approvals_close(mo_take_ptr(&g->approvals), end_next, g);
-    else if (g->tracer)
-        mo_tracer_close(mo_take_ptr(&g->tracer), end_next, g);
+    else if (g->telemetry)
+        mo_telemetry_close(mo_take_ptr(&g->telemetry), end_next, g);
     else
         mo_loop_stop(g->loop);
 }
@@ -203,7 +203,7 @@ static int start_gateway(struct gateway *g, struct mo_err *e)
     g->loop = mo_loop_new(&g->log, e);
     if (!g->loop)
         return e->code;
-    g->tracer = mo_telemetry_open(g->loop, g->config.h.now);
+    g->telemetry = mo_telemetry_open(g->loop, &g->log, g->config.h.now);
     rc = watch_signals(g, e);
     if (rc == 0 && g->record_to) {
         g->record = mo_record_open(g->loop, g->record_to, e);
@@ -223,7 +223,7 @@ static int start_gateway(struct gateway *g, struct mo_err *e)
 
 static void free_gateway(struct gateway *g)
 {
-    if (g->approvals || g->tracer) { /* the endpoint was never opened */
+    if (g->approvals || g->telemetry) { /* the endpoint was never opened */
         end_next(g);
         mo_loop_run(g->loop);
     }

@@ -227,13 +227,60 @@ static void write_metric(struct mo_buf *b, const struct mo_prom_metric *m)
         write_series(b, m->other);
 }
 
-int mo_prom_write(struct mo_prom *p, struct mo_buf *b)
+void mo_prom_measure(struct mo_prom *p)
 {
     for (size_t i = 0; i < p->nhooks; i++)
         p->hooks[i].fn(p->hooks[i].ctx);
+}
+
+int mo_prom_write(struct mo_prom *p, struct mo_buf *b)
+{
+    mo_prom_measure(p);
     for (size_t i = 0; i < p->nmetrics; i++)
         write_metric(b, p->metrics[i]);
     return mo_buf_err(b);
+}
+
+/* --- other formats ------------------------------------------------------- */
+
+const struct mo_prom_metric *mo_prom_at(const struct mo_prom *p, size_t i)
+{
+    return i < p->nmetrics ? p->metrics[i] : NULL;
+}
+
+const struct mo_prom_desc *mo_prom_desc(const struct mo_prom_metric *m)
+{
+    return m->desc;
+}
+
+const struct mo_prom_series *mo_prom_next(const struct mo_prom_metric *m,
+                                          const struct mo_prom_series *s)
+{
+    const struct mo_prom_series *next = s ? s->next : m->first;
+
+    if (next)
+        return next;
+    return s != m->other && used(m->other) ? m->other : NULL;
+}
+
+bool mo_prom_label(const char **at, struct mo_prom_label *out)
+{
+    const char *s = *at, *equals = strchr(s, '=');
+
+    if (!equals)
+        return false;
+    out->name = mo_span(s, (size_t)(equals - s));
+    out->n = 0;
+    for (s = equals + 2; *s && *s != '"'; s++) {
+        bool escaped = *s == '\\';
+
+        s += escaped;
+        MO_BUG_ON(out->n >= MO_PROM_VALUE_MAX);
+        out->value[out->n++] = escaped && *s == 'n' ? '\n' : *s;
+    }
+    out->value[out->n] = '\0';
+    *at = s[0] && s[1] == ',' ? s + 2 : "";
+    return true;
 }
 
 /* --- registry ------------------------------------------------------------ */

@@ -2,7 +2,8 @@
  *
  * A room describes its metrics in static tables, registers them once and
  * keeps the series pointers it gets: counting is then an addition. Only
- * mo_prom_write() knows the format.
+ * mo_prom_write() knows the format. mo_prom_at() and the functions below it
+ * walk over the same metrics, for other formats.
  *
  * One thread, no locks. Descriptors are borrowed for the life of the
  * registry, label values are copied.
@@ -92,6 +93,24 @@ int mo_prom_hook(struct mo_prom *p, void (*fn)(void *ctx), void *ctx);
 /* The whole page; metrics in order of registration. Metrics with labels and
  * no series yet are left out; one without labels is always there. */
 int mo_prom_write(struct mo_prom *p, struct mo_buf *b);
+
+/* The same metrics for another format. Set the gauges, as before a write. */
+void mo_prom_measure(struct mo_prom *p);
+/* The metric of that number, from 0 in order of registration; NULL: no more. */
+const struct mo_prom_metric *mo_prom_at(const struct mo_prom *p, size_t i);
+const struct mo_prom_desc *mo_prom_desc(const struct mo_prom_metric *m);
+/* The series after s, or the first if s is NULL, as on the page; NULL: no more.
+ */
+const struct mo_prom_series *mo_prom_next(const struct mo_prom_metric *m,
+                                          const struct mo_prom_series *s);
+/* The next label of a series; *at is its labels first. The value is not
+ * escaped. False: no more. */
+struct mo_prom_label {
+    struct mo_span name;
+    char value[MO_PROM_VALUE_MAX + 1];
+    size_t n;
+};
+bool mo_prom_label(const char **at, struct mo_prom_label *out);
 
 /* One page of several processes: metrics of the same name stand together, and
  * each series gets a first label `label` whose value is the number of its page,

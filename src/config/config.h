@@ -330,6 +330,8 @@ struct mo_config_telemetry {
     struct mo_config_map headers;
     double sample;
     int64_t forced; /* "parentsPerSecond" */
+    bool traces, metrics, logs;
+    int64_t metrics_s; /* "metricsSeconds" */
     const char *service, *attributes;
 };
 

@@ -58,12 +58,12 @@ static void log_failure(struct mo_export *x, const struct mo_err *why)
         return;
     x->failing = true;
     if (why)
-        mo_log_err(log, MO_WARN, "trace", why, "telemetry cannot be exported");
+        mo_log_err(log, MO_WARN, "trace", why, "%s cannot be exported",
+                   x->o.what);
     else
         mo_log(log, MO_WARN, "trace",
-               "telemetry cannot be exported: the collector answered with "
-               "status %d",
-               x->status);
+               "%s cannot be exported: the collector answered with status %d",
+               x->o.what, x->status);
 }
 
 /* Half of the pause is random, so that many servers do not come at once. */
@@ -80,7 +80,7 @@ static void end_try(struct mo_export *x, const struct mo_err *why)
 
     if (good && x->failing)
         mo_log(mo_loop_log(x->o.loop), MO_INFO, "trace",
-               "telemetry is exported again");
+               "%s are exported again", x->o.what);
     x->failing = x->failing && !good;
     if (!good && !x->ending)
         log_failure(x, why);
@@ -160,6 +160,11 @@ void mo_export_kick(struct mo_export *x)
         send_body(x);
     else if (x->closing)
         end_export(x);
+}
+
+bool mo_export_busy(const struct mo_export *x)
+{
+    return x->items > 0;
 }
 
 uint64_t mo_export_failures(const struct mo_export *x)

@@ -27,6 +27,7 @@ struct mo_export;
 struct mo_export_opts {
     struct mo_loop *loop;
     const char *url;                      /* copied */
+    const char *what;                     /* for the log; a literal */
     const char *type;                     /* of the body; a literal */
     const struct mo_http_header *headers; /* copied */
     size_t nheaders;
@@ -43,6 +44,8 @@ struct mo_export *mo_export_new(const struct mo_export_opts *o,
 void mo_export_kick(struct mo_export *x);
 /* Sends what is left, once, for at most ms; then gone fires, later. */
 void mo_export_close(struct mo_export *x, uint64_t ms, struct mo_gone gone);
+/* A batch is under way, or waits for its next try. */
+bool mo_export_busy(const struct mo_export *x);
 uint64_t mo_export_failures(const struct mo_export *x);
 
 #endif

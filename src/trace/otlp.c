@@ -242,19 +242,61 @@ void mo_otlp_flag(struct mo_otlp *o, unsigned field, const char *name, bool v)
     put_varint(o->b, v);
 }
 
-void mo_otlp_double(struct mo_otlp *o, unsigned field, const char *name,
-                    double v)
+static void put_double(struct mo_buf *b, double v)
 {
     uint64_t bits;
 
+    memcpy(&bits, &v, sizeof(bits));
+    put_fixed(b, bits, 8);
+}
+
+void mo_otlp_double(struct mo_otlp *o, unsigned field, const char *name,
+                    double v)
+{
     if (o->json) {
         put_key(o, name);
         mo_jw_f64(&o->w, v);
         return;
     }
-    memcpy(&bits, &v, sizeof(bits));
     put_tag(o, field, FIXED64);
-    put_fixed(o->b, bits, 8);
+    put_double(o->b, v);
+}
+
+/* Numbers of 8 bytes stand behind each other (packed). */
+static void open_numbers(struct mo_otlp *o, unsigned field, const char *name,
+                         size_t n)
+{
+    mo_otlp_list(o, name);
+    if (o->json)
+        return;
+    put_tag(o, field, BYTES);
+    put_varint(o->b, 8 * n);
+}
+
+void mo_otlp_fixed64s(struct mo_otlp *o, unsigned field, const char *name,
+                      const uint64_t *v, size_t n)
+{
+    open_numbers(o, field, name, n);
+    for (size_t i = 0; i < n; i++) {
+        if (o->json)
+            put_number_text(o, NULL, false, v[i]);
+        else
+            put_fixed(o->b, v[i], 8);
+    }
+    mo_otlp_list_end(o);
+}
+
+void mo_otlp_doubles(struct mo_otlp *o, unsigned field, const char *name,
+                     const double *v, size_t n)
+{
+    open_numbers(o, field, name, n);
+    for (size_t i = 0; i < n; i++) {
+        if (o->json)
+            mo_jw_f64(&o->w, v[i]);
+        else
+            put_double(o->b, v[i]);
+    }
+    mo_otlp_list_end(o);
 }
 
 /* --- attributes: KeyValue{key=1, value=2} -------------------------------- */
@@ -285,6 +327,14 @@ void mo_otlp_attr_int(struct mo_otlp *o, unsigned field, const char *key,
 {
     open_attr(o, field, key);
     mo_otlp_int64(o, 3, "intValue", value);
+    close_attr(o);
+}
+
+void mo_otlp_attr_double(struct mo_otlp *o, unsigned field, const char *key,
+                         double value)
+{
+    open_attr(o, field, key);
+    mo_otlp_double(o, 4, "doubleValue", value);
     close_attr(o);
 }
 

@@ -58,11 +58,19 @@ void mo_otlp_flag(struct mo_otlp *o, unsigned field, const char *name, bool v);
 void mo_otlp_double(struct mo_otlp *o, unsigned field, const char *name,
                     double v);
 
+/* A field that is a list of numbers. */
+void mo_otlp_fixed64s(struct mo_otlp *o, unsigned field, const char *name,
+                      const uint64_t *v, size_t n);
+void mo_otlp_doubles(struct mo_otlp *o, unsigned field, const char *name,
+                     const double *v, size_t n);
+
 /* Items of a list of attributes, which has that number. */
 void mo_otlp_attr(struct mo_otlp *o, unsigned field, const char *key,
                   struct mo_span value);
 void mo_otlp_attr_int(struct mo_otlp *o, unsigned field, const char *key,
                       int64_t value);
+void mo_otlp_attr_double(struct mo_otlp *o, unsigned field, const char *key,
+                         double value);
 /* A list with one text. */
 void mo_otlp_attr_one(struct mo_otlp *o, unsigned field, const char *key,
                       struct mo_span value);

@@ -7,8 +7,6 @@
 #include "codec/text/utf8.h"
 #include "trace/trace_priv.h"
 
-#define RESOURCE_MAX ((size_t)8 * 1024)
-
 /* --- ids and sampling ---------------------------------------------------- */
 
 /* The kernel is asked for many bytes at once. */
@@ -242,6 +240,16 @@ void mo_trace_fail(struct mo_trace_span *s, const char *type)
     mo_trace_text(s, "error.type", mo_span_cstr(type));
 }
 
+const struct mo_log_trace *mo_trace_mark(const struct mo_trace_span *s,
+                                         struct mo_log_trace *room)
+{
+    if (!s)
+        return NULL;
+    memcpy(room->trace, s->ids.trace, sizeof(room->trace));
+    memcpy(room->span, s->ids.span, sizeof(room->span));
+    return room;
+}
+
 void mo_trace_send(const struct mo_trace_span *s, struct mo_trace *out,
                    char room[MO_TRACE_PARENT_LEN + 1])
 {
@@ -305,56 +313,6 @@ struct mo_tracer_stats mo_tracer_stats(const struct mo_tracer *t)
 
 /* --- from open to close -------------------------------------------------- */
 
-static void put_pair(struct mo_buf *b, struct mo_span key, struct mo_span value)
-{
-    (void)mo_buf_span(b, key);
-    (void)mo_buf_putc(b, '\0');
-    (void)mo_buf_span(b, value);
-    (void)mo_buf_putc(b, '\0');
-}
-
-/* Attributes that the program sets itself. */
-static bool is_ours(struct mo_span key)
-{
-    return mo_span_is(key, "service.name") ||
-           mo_span_is(key, "service.version") ||
-           mo_span_is(key, "service.instance.id");
-}
-
-/* Pairs without a key or value, and a second one of a key, are left out. */
-static void put_given(struct mo_buf *b, const char *attributes)
-{
-    struct mo_span rest = mo_span_cstr(attributes ? attributes : "");
-
-    while (rest.p) {
-        struct mo_span value = mo_span_cut(&rest, ',');
-        struct mo_span key = mo_span_trim(mo_span_cut(&value, '='));
-        struct mo_span seen = mo_buf_view(b);
-        bool again = is_ours(key);
-
-        value = mo_span_trim(value);
-        while (seen.n && !again) {
-            again = mo_span_eq(mo_span_cut(&seen, '\0'), key);
-            (void)mo_span_cut(&seen, '\0');
-        }
-        if (key.n && value.n && !again)
-            put_pair(b, key, value);
-    }
-}
-
-static int make_resource(struct mo_tracer *t, const struct mo_tracer_opts *o)
-{
-    char id[MO_TOKEN_LEN(12) + 1];
-
-    mo_random_token(id, 12);
-    mo_buf_init(&t->resource, RESOURCE_MAX);
-    put_given(&t->resource, o->attributes);
-    put_pair(&t->resource, MO_SPAN("service.name"), mo_span_cstr(o->service));
-    put_pair(&t->resource, MO_SPAN("service.version"), MO_SPAN(MO_VERSION));
-    put_pair(&t->resource, MO_SPAN("service.instance.id"), mo_span_cstr(id));
-    return mo_buf_err(&t->resource);
-}
-
 static void tracer_free(struct mo_tracer *t)
 {
     mo_timer_stop(t->loop, &t->timer);
@@ -390,55 +348,34 @@ void mo_tracer_close(struct mo_tracer *t, void (*gone)(void *ctx), void *ctx)
                     (struct mo_gone){on_export_gone, t});
 }
 
-static int make_export(struct mo_tracer *t, const struct mo_tracer_opts *o,
-                       struct mo_err *e)
-{
-    struct mo_span base = mo_span_cstr(o->endpoint);
-    mo_autobuf struct mo_buf url = {.max = RESOURCE_MAX};
-    struct mo_export_opts x = {
-        .loop = o->loop,
-        .type = o->encoding == MO_OTLP_JSON ? "application/json"
-                                            : "application/x-protobuf",
-        .headers = o->headers,
-        .nheaders = o->nheaders,
-        .fill = fill_batch,
-        .done = on_batch_done,
-        .ctx = t,
-    };
-
-    while (base.n && base.p[base.n - 1] == '/')
-        base.n--;
-    (void)mo_buf_span(&url, base);
-    (void)mo_buf_puts(&url, "/v1/traces");
-    x.url = mo_buf_cstr(&url);
-    if (mo_buf_err(&url))
-        return mo_fail(e, mo_buf_err(&url), "telemetry");
-    t->export = mo_export_new(&x, e);
-    return t->export ? 0 : e->code;
-}
-
 int mo_tracer_open(const struct mo_tracer_opts *o, struct mo_tracer **out,
                    struct mo_err *e)
 {
     struct mo_tracer *t = mo_new(struct mo_tracer);
+    const struct mo_export_opts x = {
+        .fill = fill_batch, .done = on_batch_done, .ctx = t};
     int rc;
 
     if (!t)
         return mo_fail(e, MO_ENOMEM, "telemetry");
-    t->loop = o->loop;
+    t->loop = o->to.loop;
     mo_list_init(&t->open);
     mo_list_init(&t->queue);
     mo_timer_init(&t->timer, on_timer);
-    t->encoding = o->encoding;
+    t->encoding = o->to.encoding;
     t->pause_ms = o->pause_ms ? o->pause_ms : TRACE_PAUSE_MS;
     t->all = o->sample >= 1;
     t->threshold = t->all || o->sample <= 0
                        ? 0
                        : (uint64_t)(o->sample * 18446744073709551616.0);
     t->forced = o->forced;
-    rc = make_resource(t, o);
-    rc = rc < 0 ? mo_fail(e, rc, "telemetry") : make_export(t, o, e);
-    if (rc < 0) {
+    rc = mo_otlp_target_resource(&o->to, &t->resource);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "telemetry");
+    else
+        t->export = mo_otlp_target_export(&o->to, "traces", x, e);
+    if (!t->export) {
+        rc = e->code;
         tracer_free(t);
         return rc;
     }

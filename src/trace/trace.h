@@ -26,15 +26,13 @@
 
 #include "loop/loop.h"
 #include "trace/context.h"
-#include "trace/otlp.h"
+#include "trace/target.h"
 
-#define MO_TRACE_SPANS_MAX  4096u
-#define MO_TRACE_ATTRS      14
-#define MO_TRACE_NAME_MAX   ((size_t)128)
-#define MO_TRACE_TEXT_MAX   ((size_t)160) /* of one value */
-#define MO_TRACE_TEXTS_MAX  ((size_t)512) /* of all values of a span */
-#define MO_TRACE_FLUSH_MS   2000u         /* for the last export, at the end */
-#define MO_TRACE_HEADER_MAX 16            /* of an export */
+#define MO_TRACE_SPANS_MAX 4096u
+#define MO_TRACE_ATTRS     14
+#define MO_TRACE_NAME_MAX  ((size_t)128)
+#define MO_TRACE_TEXT_MAX  ((size_t)160) /* of one value */
+#define MO_TRACE_TEXTS_MAX ((size_t)512) /* of all values of a span */
 
 struct mo_tracer;
 struct mo_trace_span;
@@ -46,16 +44,9 @@ enum mo_trace_kind { /* numbers of OTLP */
 };
 
 struct mo_tracer_opts { /* all copied */
-    struct mo_loop *loop;
-    const char *endpoint; /* http(s)://HOST[:PORT][/PATH], without /v1/... */
-    enum mo_otlp_encoding encoding;
-    const struct mo_http_header *headers; /* at most MO_TRACE_HEADER_MAX */
-    size_t nheaders;
-    double sample;       /* share of requests without a parent, 0 to 1 */
-    unsigned forced;     /* see above */
-    const char *service; /* service.name */
-    const char
-        *attributes;   /* of the resource: "key=value,key=value"; or NULL */
+    struct mo_otlp_target to;
+    double sample;     /* share of requests without a parent, 0 to 1 */
+    unsigned forced;   /* see above */
     unsigned pause_ms; /* between two exports; 0: the default */
 };
 
@@ -107,5 +98,8 @@ void mo_trace_fail(struct mo_trace_span *s, const char *type);
  * Keeps tracestate and baggage. Does nothing if s is NULL. */
 void mo_trace_send(const struct mo_trace_span *s, struct mo_trace *out,
                    char room[MO_TRACE_PARENT_LEN + 1]);
+/* The span for a line of the log (struct mo_log_facts): room, or NULL. */
+const struct mo_log_trace *mo_trace_mark(const struct mo_trace_span *s,
+                                         struct mo_log_trace *room);
 
 #endif

@@ -3,7 +3,6 @@
 #define MO_TRACE_TRACE_PRIV_H
 
 #include "base/pool.h"
-#include "trace/export.h"
 #include "trace/trace.h"
 
 #define TRACE_BATCH    512u /* spans of one export */

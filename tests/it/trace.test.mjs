@@ -126,7 +126,7 @@ for (const protocol of ['http/protobuf', 'http/json']) {
   test(`a turn with an approved tool, ${protocol}`, async (t) => {
     const c = await collector(t);
     const house = await House.start({
-      config: { mcpServers: { lines }, telemetry: { endpoint: c.url, protocol } },
+      config: { mcpServers: { lines }, telemetry: { endpoint: c.url, protocol, logs: true } },
       env: { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' },
     });
     t.after(async () => {
@@ -167,6 +167,12 @@ for (const protocol of ['http/protobuf', 'http/json']) {
     assert.equal(tool.is['gen_ai.tool.call.id'].length > 0, true);
     const sent = house.model.requests.map((r) => r.headers.traceparent).filter(Boolean);
     assert.ok(sent.includes(`00-${turn.trace}-${model.id}-01`), 'the provider is told');
+    // Lines of the log about the turn, and about its call.
+    const said = (line) => c.lines.find((l) => l.text === line && l.is['gen_ai.conversation.id'] === tab.session);
+    await until(() => said('turn ended') && said('call runs'));
+    for (const line of ['turn begun', 'turn ended']) assert.deepEqual([said(line).trace, said(line).span], [turn.trace, turn.id]);
+    assert.deepEqual([said('call runs').trace, said('call runs').span], [turn.trace, tool.id]);
+    assert.equal(said('turn begun').is['mcp_orchestrator.turn.id'], turn.is['mcp_orchestrator.turn.id']);
     // The box of the conversation was started before the turn.
     const box = c.find('start box');
     assert.equal(box.is['mcp_orchestrator.box.driver'], 'native');
@@ -246,5 +252,5 @@ test('nobody listens there: logged once, and the server works', async (t) => {
   await it.client.close();
   const { code, log } = await serve.stop();
   assert.equal(code, 0, log);
-  assert.equal(log.match(/telemetry cannot be exported/g).length, 1);
+  assert.equal(log.match(/traces cannot be exported/g).length, 1);
 });

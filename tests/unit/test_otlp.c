@@ -14,10 +14,13 @@ static void put_all(struct mo_otlp *o)
     mo_otlp_number(o, 16, "kind", 300);
     mo_otlp_flag(o, 7, "is", true);
     mo_otlp_double(o, 8, "half", 0.5);
+    mo_otlp_fixed64s(o, 10, "counts", (const uint64_t[]){1, 2}, 2);
+    mo_otlp_doubles(o, 11, "bounds", (const double[]){0.5}, 1);
     mo_otlp_list(o, "attributes");
     mo_otlp_attr(o, 9, "k", MO_SPAN("v"));
     mo_otlp_attr_int(o, 9, "n", 7);
     mo_otlp_attr_one(o, 9, "l", MO_SPAN("x"));
+    mo_otlp_attr_double(o, 9, "d", 0.5);
     mo_otlp_list_end(o);
 }
 
@@ -31,10 +34,15 @@ static void test_protobuf(void **state)
                                "\x80\x01\xac\x02"
                                "\x38\x01"
                                "\x41\x00\x00\x00\x00\x00\x00\xe0\x3f"
+                               "\x52\x10\x01\0\0\0\0\0\0\0"
+                               "\x02\0\0\0\0\0\0\0"
+                               "\x5a\x08\0\0\0\0\0\0\xe0\x3f"
                                "\x4a\x08\x0a\x01k\x12\x03\x0a\x01v"
                                "\x4a\x07\x0a\x01n\x12\x02\x18\x07"
                                "\x4a\x0c\x0a\x01l\x12\x07\x2a\x05\x0a\x03\x0a"
-                               "\x01x";
+                               "\x01x"
+                               "\x4a\x0e\x0a\x01\x64\x12\x09\x21\0\0\0\0\0\0"
+                               "\xe0\x3f";
     mo_autobuf struct mo_buf b = {.max = 4096};
     struct mo_otlp o;
 
@@ -59,10 +67,12 @@ static void test_json(void **state)
         mo_buf_cstr(&b),
         "{\"text\":\"h\\\"i\",\"id\":\"01ab\",\"at\":\"72623859790382856\","
         "\"flags\":257,\"less\":\"-2\",\"kind\":300,\"is\":true,\"half\":0.5,"
+        "\"counts\":[\"1\",\"2\"],\"bounds\":[0.5],"
         "\"attributes\":[{\"key\":\"k\",\"value\":{\"stringValue\":\"v\"}},"
         "{\"key\":\"n\",\"value\":{\"intValue\":\"7\"}},"
         "{\"key\":\"l\",\"value\":{\"arrayValue\":{\"values\":["
-        "{\"stringValue\":\"x\"}]}}}]}");
+        "{\"stringValue\":\"x\"}]}}},"
+        "{\"key\":\"d\",\"value\":{\"doubleValue\":0.5}}]}");
 }
 
 /* A length of one, two or three bytes moves what stands behind it. */

@@ -312,6 +312,49 @@ static void test_label_values(void **state)
     mo_prom_free(p);
 }
 
+/* Another format gets the same metrics, and values that are not escaped. */
+static void test_other_formats(void **state)
+{
+    static const char *const values[] = {"",        "a b",       "\"q\"", "\\",
+                                         "\\n\n\\", "a=\"b\",c", ","};
+    struct mo_prom *p = mo_prom_new();
+    struct mo_prom_metric *m = mo_prom_add(p, &labelled, NULL);
+    const struct mo_prom_series *s = NULL;
+    struct mo_prom_label l;
+
+    (void)state;
+    assert_ptr_equal(mo_prom_at(p, 0), m);
+    assert_null(mo_prom_at(p, 1));
+    assert_ptr_equal(mo_prom_desc(m), &labelled);
+    assert_null(mo_prom_next(m, NULL));
+    for (size_t i = 0; i < MO_COUNT(values); i++) {
+        struct mo_span v[] = {mo_span_cstr(values[i]), MO_SPAN("ok")};
+
+        mo_prom_count(mo_prom_with(m, v), i);
+    }
+    mo_prom_count(
+        mo_prom_with(m, (struct mo_span[]){MO_SPAN("other"), MO_SPAN("other")}),
+        9);
+    for (size_t i = 0; i < MO_COUNT(values); i++) {
+        const char *at;
+
+        s = mo_prom_next(m, s);
+        assert_int_equal(s->count, i);
+        at = s->labels;
+        assert_true(mo_prom_label(&at, &l));
+        assert_true(mo_span_is(l.name, "tool"));
+        assert_true(mo_span_is(mo_span(l.value, l.n), values[i]));
+        assert_true(mo_prom_label(&at, &l));
+        assert_true(mo_span_is(l.name, "outcome"));
+        assert_string_equal(l.value, "ok");
+        assert_false(mo_prom_label(&at, &l));
+    }
+    s = mo_prom_next(m, s);
+    assert_int_equal(s->count, 9);
+    assert_null(mo_prom_next(m, s));
+    mo_prom_free(p);
+}
+
 static void test_series_limit(void **state)
 {
     struct mo_prom *p = mo_prom_new();
@@ -540,6 +583,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_page),
         cmocka_unit_test(test_label_values),
+        cmocka_unit_test(test_other_formats),
         cmocka_unit_test(test_series_limit),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_refused),

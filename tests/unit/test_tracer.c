@@ -20,13 +20,13 @@ static void rig_up(struct rig *r, const char *reply, double sample)
     static const struct mo_http_header key[] = {
         {MO_SPAN("X-Key"), MO_SPAN("k1")}};
     struct mo_tracer_opts o = {
-        .encoding = MO_OTLP_JSON,
-        .headers = key,
-        .nheaders = 1,
+        .to = {.encoding = MO_OTLP_JSON,
+               .headers = key,
+               .nheaders = 1,
+               .service = "here",
+               .attributes = "team=a, team=b,empty=,service.name=no,x=1"},
         .sample = sample,
         .forced = 3,
-        .service = "here",
-        .attributes = "team=a, team=b,empty=,service.name=no,x=1",
         .pause_ms = 10,
     };
     struct mo_err e;
@@ -35,8 +35,8 @@ static void rig_up(struct rig *r, const char *reply, double sample)
     r->l = loop_new();
     peer_open(&r->p, r->l, "127.0.0.1:0");
     (void)snprintf(r->url, sizeof(r->url), "http://%s/", r->p.addr);
-    o.loop = r->l;
-    o.endpoint = r->url;
+    o.to.loop = r->l;
+    o.to.endpoint = r->url;
     assert_int_equal(mo_tracer_open(&o, &r->t, &e), 0);
     assert_ptr_equal(mo_loop_tracer(r->l), r->t);
 }

@@ -115,11 +115,14 @@ void mo_chat_audit(struct chat *c, const struct mo_audit_row *row)
 void mo_chat_log(const struct chat *c, enum mo_level lv, uint64_t ns,
                  const struct mo_err *why, const char *what)
 {
+    struct mo_log_trace mark;
     const struct mo_log_facts about = {.session = c->id,
                                        .turn = c->turn.id,
                                        .who = c->owner,
                                        .ns = ns,
-                                       .err = why};
+                                       .err = why,
+                                       .trace =
+                                           mo_trace_mark(c->turn.span, &mark)};
 
     mo_log_about(mo_loop_log(c->agent->loop), lv, "agent", &about, "%s", what);
 }
@@ -128,6 +131,7 @@ void mo_chat_log_call(const struct call *k, enum mo_level lv, uint64_t ns,
                       const char *what)
 {
     const struct chat *c = k->chat;
+    struct mo_log_trace mark;
     const struct mo_log_facts about = {
         .session = c->id,
         .turn = c->turn.id,
@@ -136,6 +140,7 @@ void mo_chat_log_call(const struct call *k, enum mo_level lv, uint64_t ns,
         .tool = k->tool ? k->tool->def.name : mo_buf_view(&k->name),
         .who = k->who[0] ? k->who : c->owner,
         .ns = ns,
+        .trace = mo_trace_mark(k->span ? k->span : c->turn.span, &mark),
     };
 
     mo_log_about(mo_loop_log(c->agent->loop), lv, "agent", &about, "%s", what);

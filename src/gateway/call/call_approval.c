@@ -41,6 +41,7 @@ static void log_step(const struct call_approval *j, enum mo_level level)
         .server = k->server,
         .tool = k->tool,
         .who = j->f->who,
+        .trace = j->trace,
     };
     const char *what = j->state == RUNS    ? "call runs, allowed by"
                        : j->state == WAITS ? "call waits for a person"
@@ -164,6 +165,7 @@ static struct call_approval *call_approval_new(struct forwarded_call *f,
     j->pub.ops = &ops;
     j->began = mo_now_ns();
     j->request = f->down->request;
+    j->trace = mo_trace_mark(f->down->span, &j->mark);
     mo_later_init(&j->later, on_later);
     mo_timer_init(&j->deadline, on_deadline);
     mo_timer_init(&j->beat, on_beat);

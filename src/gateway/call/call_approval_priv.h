@@ -16,6 +16,8 @@ struct call_approval {
     bool yes;
     uint64_t began, held; /* ns */
     uint64_t request;     /* number of its HTTP request, or 0 */
+    struct mo_log_trace mark;
+    const struct mo_log_trace *trace; /* mark, or NULL: it is not recorded */
     struct mo_later later;
     struct mo_timer deadline, beat;
     unsigned beats;
