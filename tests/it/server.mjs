@@ -113,6 +113,7 @@ export class Server {
     });
     const server = new Server(child, own);
     server.hasWorkers = plain.includes('--workers');
+    server.workers = server.hasWorkers ? Number(plain[plain.indexOf('--workers') + 1]) : 1;
     try {
       await within(server.ready, 'the ready line', READY_MS);
       if (house === true) await until(() => server.isReady(), 'sessions', READY_MS);
