@@ -1,6 +1,6 @@
 // Several `serve` processes on one store, with one fake model behind them.
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -14,6 +14,8 @@ export const STORES = [
   { name: 'sqlite', skip: false },
   { name: 'redis', skip: noRedis },
 ];
+
+const lives = (pid) => readFile(`/proc/${pid}/stat`, 'utf8').then((stat) => !/\) [XZ]/.test(stat), () => false);
 
 /** One of them; what a Tab needs to know of it. */
 class Replica {
@@ -49,8 +51,11 @@ class Replica {
   }
 
   async signal(signal) {
+    const pids = await this.server.processes();
     this.server.signal(signal);
     await within(this.server.exit, `the end of replica ${this.n} by ${signal}`, 30_000);
+    // The kernel kills the workers after their parent.
+    await until(async () => !(await Promise.all(pids.map(lives))).some(Boolean), `the end of the workers of replica ${this.n}`);
   }
 }
 

@@ -169,6 +169,12 @@ export class Server {
     this.child.kill(signal);
   }
 
+  /** Send a signal to every process that serves: one that sleeps has no worker
+   *  that is awake. */
+  async signalAll(signal) {
+    for (const pid of await this.processes()) process.kill(pid, signal);
+  }
+
   /** Send a signal, wait for the end; {code, signal} as node tells it. Before
    *  that the server must hold no more descriptors and children than when it
    *  was fresh, whatever the test did to it. */
