@@ -61,7 +61,7 @@ struct parent {
     int signals; /* signalfd */
     sigset_t before;
     struct mo_workers_shared *shared;
-    bool told, closing;
+    bool told, closing, again; /* again: the drain was ended */
     int code;
 };
 
@@ -324,6 +324,9 @@ static void on_signal(struct parent *p, int signo)
     } else if (signo == SIGHUP) {
         say_all(p, RELOAD, NULL);
         p->o->ordered(p->o->ctx, signo);
+    } else if (p->closing && p->o->drains && !p->again) {
+        p->again = true;
+        say_all(p, STOP, NULL);
     } else if (p->closing) {
         mo_log(p->log, MO_WARN, "serve", "second signal: stopping at once");
         p->code = MO_EXIT_FAIL;

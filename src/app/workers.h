@@ -97,6 +97,7 @@ struct mo_workers_opts {
     struct mo_log *log;
     unsigned count;
     const int *listeners; /* `count` bound sockets, taken */
+    bool drains;          /* server.drainSeconds: a second signal ends it */
     void (*ready)(void *ctx);
     /* The parent got SIGHUP, SIGTERM or SIGINT and has passed it on. */
     void (*ordered)(void *ctx, int signo); /* all of them listen; once */
