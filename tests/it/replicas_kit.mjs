@@ -1,6 +1,7 @@
 // Several `serve` processes on one store, with one fake model behind them.
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -15,7 +16,13 @@ export const STORES = [
   { name: 'redis', skip: noRedis },
 ];
 
-const lives = (pid) => readFile(`/proc/${pid}/stat`, 'utf8').then((stat) => !/\) [XZ]/.test(stat), () => false);
+const isRefused = (port) => new Promise((resolve) => {
+  const socket = connect(port, '127.0.0.1', () => {
+    socket.destroy();
+    resolve(false);
+  });
+  socket.on('error', (e) => resolve(e.code === 'ECONNREFUSED'));
+});
 
 /** One of them; what a Tab needs to know of it. */
 class Replica {
@@ -51,11 +58,10 @@ class Replica {
   }
 
   async signal(signal) {
-    const pids = await this.server.processes();
     this.server.signal(signal);
     await within(this.server.exit, `the end of replica ${this.n} by ${signal}`, 30_000);
     // The kernel kills the workers after their parent.
-    await until(async () => !(await Promise.all(pids.map(lives))).some(Boolean), `the end of the workers of replica ${this.n}`);
+    await until(() => isRefused(this.server.port), `the end of the workers of replica ${this.n}`);
   }
 }
 
