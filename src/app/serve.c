@@ -262,10 +262,13 @@ static int open_approvals(struct server *s, struct mo_err *e)
     if (rc < 0)
         return rc;
     s->api.approvals = s->approvals;
-    if (s->worker.common)
-        mo_remembered_rules_share(
-            mo_policy_remembered(mo_approvals_policy(s->approvals)),
-            &s->worker.common->rules);
+    if (s->worker.common) {
+        struct mo_policy *p = mo_approvals_policy(s->approvals);
+
+        mo_remembered_rules_share(mo_policy_remembered(p),
+                                  &s->worker.common->rules);
+        mo_policy_share_pins(p, &s->worker.common->pins);
+    }
     if (mo_approvals_socket_open(s->loop, s->first->store.dir, &s->api,
                                  &s->approvals_socket, &why) < 0)
         mo_log_err(s->log, MO_WARN, "serve", &why,
@@ -292,9 +295,7 @@ static int make_mcp(struct server *s, struct mo_err *e)
                                    &s->gateway, e);
     if (rc < 0)
         return rc;
-    if (s->worker.common)
-        mo_budget_share(mo_gateway_setup_budget(s->gateway),
-                        &s->worker.common->budget, s->worker.number);
+    mo_serve_share_gateway(s);
     s->mcp = mo_ep_http_new(mo_gateway_setup_endpoint(s->gateway), &o, e);
     if (!s->mcp)
         return e->code;

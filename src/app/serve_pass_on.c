@@ -28,6 +28,7 @@
 
 #define BODY_MAX   ((size_t)1000 * 1000) /* as max_payload of web/eiod.h */
 #define ANSWER_MAX ((size_t)64 * 1024 * 1024)
+#define LISTS      "L"
 #define ADDR_MAX   (sizeof(((struct sockaddr_un *)NULL)->sun_path) + 8)
 
 static const char letters[MO_WORKERS_MAX + 1] =
@@ -467,7 +468,8 @@ static bool api_elsewhere(void *ctx, struct mo_req *rq, struct mo_span session,
     return true;
 }
 
-/* "1SERVER NUL PERSON": has connected; "0...": is disconnected. */
+/* "1SERVER NUL PERSON": has connected; "0...": is disconnected. "L": lists of
+ * servers were read. */
 static void tell_person(void *ctx, const char *server, const char *who, bool on)
 {
     struct server *s = ctx;
@@ -485,7 +487,11 @@ static void on_told(void *ctx, struct mo_span text)
     struct server *s = ctx;
     size_t n = text.n > 2 ? strnlen(text.p + 1, text.n - 1) + 2 : text.n;
 
-    if (n >= text.n || text.p[text.n - 1] || !s->gateway || s->closing)
+    if (!s->gateway || s->closing)
+        return;
+    if (mo_span_is(text, LISTS))
+        mo_gateway_catch_up(mo_gateway_setup_gateway(s->gateway));
+    if (n >= text.n || text.p[text.n - 1])
         return;
     mo_gateway_person(mo_gateway_setup_gateway(s->gateway), text.p + 1,
                       text.p + n, text.p[0] == '1');
@@ -494,12 +500,45 @@ static void on_told(void *ctx, struct mo_span text)
                          text.p + n);
 }
 
+static void tell_lists(void *ctx)
+{
+    mo_worker_tell(&((struct server *)ctx)->worker, MO_SPAN(LISTS));
+}
+
+/* A change that another worker has made may precede the request: its message
+ * may still be on its way. */
+void mo_serve_catch_up(void *ctx)
+{
+    struct server *s = ctx;
+
+    if (!s->worker.number || s->closing)
+        return;
+    if (mo_worker_is_behind(&s->worker))
+        mo_serve_reload(s);
+    if (s->gateway)
+        mo_gateway_catch_up(mo_gateway_setup_gateway(s->gateway));
+}
+
+void mo_serve_share_gateway(struct server *s)
+{
+    struct mo_workers_common *c = s->worker.common;
+    struct mo_gateway *g = mo_gateway_setup_gateway(s->gateway);
+
+    if (!c)
+        return;
+    mo_budget_share(mo_gateway_setup_budget(s->gateway), &c->budget,
+                    s->worker.number);
+    mo_gateway_share(g, &c->lists, tell_lists, s);
+    mo_gateway_share_learning(g, &c->learnt);
+    mo_worker_listen(&s->worker, on_told);
+    mo_site_before(s->site, mo_serve_catch_up, s);
+}
+
 void mo_serve_pass_on_api(struct server *s)
 {
     if (!s->worker.number)
         return;
     mo_agent_on_open(mo_agent_setup_agent(s->agent), keep_home, s);
-    mo_worker_listen(&s->worker, on_told);
     s->api.elsewhere = api_elsewhere;
     s->api.here = keep_home;
     s->api.tell = tell_person;

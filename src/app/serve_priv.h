@@ -95,6 +95,10 @@ void mo_serve_pass_on_opts(struct server *s, struct mo_eiod_opts *o);
  * there, and they are told who has connected to a server. */
 void mo_serve_pass_on_api(struct server *s);    /* when it has an agent */
 void mo_serve_pass_on_listen(struct server *s); /* after the port */
+/* Budgets, lists of servers and what the router has learnt are those of all
+ * workers. */
+void mo_serve_share_gateway(struct server *s);
+void mo_serve_catch_up(void *ctx); /* before a request; ctx: struct server */
 /* Websockets to other workers end with those; after the grace they are closed
  * here. mo_serve_end_clients() when there are none left. */
 void mo_serve_pass_on_stop(struct server *s, uint64_t grace_ms);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "app/serve_priv.h"
+#include "peer/others.h"
 #include "secrets/resolve.h"
 
 #define KEY_MAX ((size_t)4096) /* bytes of cluster.key */
@@ -108,10 +109,11 @@ static void on_relayed(void *ctx, struct mo_req *rq)
 {
     struct server *s = ctx;
 
+    mo_serve_catch_up(s);
     if (mo_span_is(rq->path, "/mcp") ||
         mo_span_starts(rq->path, MO_SPAN("/mcp/")))
         mo_serve_mcp(s, rq);
-    else
+    else if (!s->site || !mo_site_relayed(s->site, rq))
         mo_api_approvals_handle(&s->api, rq);
 }
 
@@ -177,6 +179,24 @@ static int open_home(struct server *s, struct mo_err *e)
     return mo_mcp_home_open(&o, &s->home, e);
 }
 
+/* For mo_api.worker. */
+static bool find_worker(void *ctx, unsigned i, char path[MO_API_WORKER_MAX])
+{
+    const struct server *s = ctx;
+    char name[MO_INSTANCE_MAX] = "";
+    int n = 0;
+
+    path[0] = '\0';
+    if (i >= s->worker.count)
+        return false;
+    if (i + 1 != s->worker.number && mo_worker_named(&s->worker, i + 1, name))
+        n = snprintf(path, MO_API_WORKER_MAX, "%s/%s" MO_OTHER_SUFFIX,
+                     mo_runtime_dir(s->runtime), name);
+    if (n < 0 || n >= MO_API_WORKER_MAX)
+        path[0] = '\0';
+    return true;
+}
+
 void mo_serve_relay_open(struct server *s)
 {
     const struct mo_relay_opts o = {
@@ -199,6 +219,11 @@ void mo_serve_relay_open(struct server *s)
         rc = open_peers(s, &e);
     if (rc == 0)
         s->api.relay = s->relay;
+    if (rc == 0 && s->worker.number) {
+        s->api.worker = find_worker;
+        s->api.elsewhere_ctx = s;
+        mo_worker_name(&s->worker, o.instance);
+    }
     if (rc == 0)
         rc = open_home(s, &e);
     if (rc < 0)

@@ -138,6 +138,7 @@ bool mo_serve_start_workers(struct mo_config_holder *h, struct mo_log *log,
                                        .count =
                                            (unsigned)h->now->server.workers,
                                        .listeners = fds,
+                                       .drains = h->now->server.drain_s > 0,
                                        .ready = on_ready,
                                        .ordered = on_order,
                                        .ctx = &s};

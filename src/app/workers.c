@@ -35,6 +35,7 @@ struct mo_workers_shared {
     struct mo_workers_common common;
     struct {
         atomic_bool was_ready, alive;
+        _Atomic char name[MO_INSTANCE_MAX]; /* its first byte is set last */
         /* Odd while the page is being written, and for ever if its worker was
          * killed then: the next one begins anew. */
         atomic_uint version;
@@ -60,7 +61,7 @@ struct parent {
     int signals; /* signalfd */
     sigset_t before;
     struct mo_workers_shared *shared;
-    bool told, closing;
+    bool told, closing, again; /* again: the drain was ended */
     int code;
 };
 
@@ -146,13 +147,15 @@ static void become_worker(struct parent *p, unsigned i, int control,
     (void)signal(SIGHUP, SIG_IGN);
     (void)sigprocmask(SIG_SETMASK, &p->before, NULL);
     p->log->worker = i + 1;
-    *out = (struct mo_worker){.number = i + 1,
-                              .count = p->o->count,
-                              .again = p->v[i].again,
-                              .listener = p->listeners[i],
-                              .control = control,
-                              .shared = p->shared,
-                              .common = &p->shared->common};
+    *out =
+        (struct mo_worker){.number = i + 1,
+                           .count = p->o->count,
+                           .again = p->v[i].again,
+                           .listener = p->listeners[i],
+                           .control = control,
+                           .shared = p->shared,
+                           .written = atomic_load(&p->shared->common.written),
+                           .common = &p->shared->common};
 }
 
 static void ended(struct parent *p, unsigned i, struct mo_exit x);
@@ -243,6 +246,7 @@ static void ended(struct parent *p, unsigned i, struct mo_exit x)
     p->v[i].listens = false;
     mo_close_fd(&p->v[i].control);
     atomic_store(&p->shared->v[i].alive, false);
+    atomic_store(&p->shared->v[i].name[0], '\0');
     mo_crowd_clear(&p->shared->common.crowd, i);
     mo_budget_shared_clear(&p->shared->common.budget, i + 1);
     if (p->closing && (x.signal || x.code)) {
@@ -320,6 +324,9 @@ static void on_signal(struct parent *p, int signo)
     } else if (signo == SIGHUP) {
         say_all(p, RELOAD, NULL);
         p->o->ordered(p->o->ctx, signo);
+    } else if (p->closing && p->o->drains && !p->again) {
+        p->again = true;
+        say_all(p, STOP, NULL);
     } else if (p->closing) {
         mo_log(p->log, MO_WARN, "serve", "second signal: stopping at once");
         p->code = MO_EXIT_FAIL;
@@ -498,14 +505,48 @@ void mo_worker_listens(struct mo_worker *w)
 
 void mo_worker_wrote(struct mo_worker *w)
 {
-    if (w->number)
-        (void)say(w->control, RELOAD);
+    if (!w->number)
+        return;
+    if (atomic_fetch_add(&w->common->written, 1) == w->written)
+        w->written++;
+    (void)say(w->control, RELOAD);
+}
+
+bool mo_worker_is_behind(struct mo_worker *w)
+{
+    unsigned now = w->number ? atomic_load(&w->common->written) : w->written;
+    bool is_behind = now != w->written;
+
+    w->written = now;
+    return is_behind;
 }
 
 void mo_worker_settled(struct mo_worker *w)
 {
     if (w->number)
         atomic_store(&w->shared->v[w->number - 1].was_ready, true);
+}
+
+void mo_worker_name(struct mo_worker *w, const char *instance)
+{
+    size_t n = strnlen(instance, MO_INSTANCE_MAX - 1);
+
+    if (!w->number)
+        return;
+    for (size_t i = n + 1; i > 0; i--)
+        atomic_store(&w->shared->v[w->number - 1].name[i - 1],
+                     i > n ? '\0' : instance[i - 1]);
+}
+
+bool mo_worker_named(const struct mo_worker *w, unsigned number,
+                     char out[MO_INSTANCE_MAX])
+{
+    bool is_alive = number >= 1 && number <= w->count &&
+                    atomic_load(&w->shared->v[number - 1].alive);
+
+    for (size_t i = 0; is_alive && i < MO_INSTANCE_MAX; i++)
+        out[i] = atomic_load(&w->shared->v[number - 1].name[i]);
+    return is_alive && out[0];
 }
 
 const char *mo_worker_why(void *ctx)

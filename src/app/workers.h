@@ -41,10 +41,12 @@
 
 #include "budget/shared.h"
 #include "config/config.h"
+#include "gateway/state/opts.h"
 #include "loop/crowd.h"
 #include "loop/watch.h"
 #include "people/logins_ended.h"
 #include "people/proofs_shared.h"
+#include "session/instance.h"
 #include "web/strikes.h"
 
 #define MO_WORKERS_MAX       MO_CONFIG_WORKERS_MAX
@@ -63,6 +65,10 @@ struct mo_workers_common {
     struct mo_logins_ended ended;     /* sign-outs */
     atomic_uint grants;               /* changes of personal tokens */
     atomic_uint rules;                /* changes of remembered rules */
+    atomic_uint written;              /* of the configuration */
+    atomic_uint pins;                 /* of pinned definitions of tools */
+    atomic_uint learnt;               /* of what the router has learnt */
+    struct mo_lists_shared lists;     /* of what servers offer */
     /* Which worker opened a conversation last, by a hash of its id; 0: none.
      * A hint: one that does not have it open says so. */
     atomic_uchar homes[MO_WORKERS_HOMES];
@@ -79,6 +85,7 @@ struct mo_worker {
     struct mo_workers_shared *shared;
     struct mo_workers_common *common; /* NULL: there are no workers */
     struct mo_watch *watch;
+    unsigned written; /* of common, as far as the file was read */
     void (*order)(void *ctx, int signo);
     void (*publish)(void *ctx);
     void (*told)(void *ctx, struct mo_span text);
@@ -90,6 +97,7 @@ struct mo_workers_opts {
     struct mo_log *log;
     unsigned count;
     const int *listeners; /* `count` bound sockets, taken */
+    bool drains;          /* server.drainSeconds: a second signal ends it */
     void (*ready)(void *ctx);
     /* The parent got SIGHUP, SIGTERM or SIGINT and has passed it on. */
     void (*ordered)(void *ctx, int signo); /* all of them listen; once */
@@ -118,6 +126,13 @@ void mo_worker_close(struct mo_worker *w);
 void mo_worker_listens(struct mo_worker *w);
 /* It has written the configuration: the others read it again. */
 void mo_worker_wrote(struct mo_worker *w);
+/* True, once, if another one has written it since. */
+bool mo_worker_is_behind(struct mo_worker *w);
+/* The name by which the others find its sockets (session/instance.h). */
+void mo_worker_name(struct mo_worker *w, const char *instance);
+/* False: there is no such worker, or it has no name yet. number: from 1. */
+bool mo_worker_named(const struct mo_worker *w, unsigned number,
+                     char out[MO_INSTANCE_MAX]);
 /* Its sessions are open, or never will be. */
 void mo_worker_settled(struct mo_worker *w);
 /* Which worker has not been ready yet, or NULL. ctx: struct mo_worker. */

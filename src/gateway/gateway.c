@@ -145,6 +145,7 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
         return NULL;
     }
     mo_upstream_join_pool(t->up, s->per_person ? &g->person_pool : &g->pool);
+    mo_catalog_refresh_begin(t);
     return t;
 }
 
@@ -521,4 +522,9 @@ void mo_gateway_person(struct mo_gateway *g, const char *server,
         mo_upstream_close_child_of(s->up, mo_span_cstr(key));
     if (connected)
         mo_connect_check(g);
+}
+
+void mo_gateway_share_learning(struct mo_gateway *g, atomic_uint *changes)
+{
+    mo_router_learning_share(g->learning, changes);
 }

@@ -47,6 +47,15 @@ void mo_gateway_person(struct mo_gateway *g, const char *server,
  * in another process, unless they are known. */
 void mo_gateway_learn(struct mo_gateway *g, const char *server,
                       const char *person);
+/* Shares the lists of servers with other workers, whose caches are the same
+ * directory: those that one of them has read are known to all. tell(ctx) wakes
+ * the others, which then catch up; they also do so before each request. */
+void mo_gateway_share(struct mo_gateway *g, struct mo_lists_shared *lists,
+                      void (*tell)(void *ctx), void *ctx);
+/* The same for what the router has learnt. */
+void mo_gateway_share_learning(struct mo_gateway *g, atomic_uint *changes);
+/* Reads the lists that others have written. Cheap if there are none. */
+void mo_gateway_catch_up(struct mo_gateway *g);
 /* True while any list is being read. */
 bool mo_gateway_busy(const struct mo_gateway *g);
 

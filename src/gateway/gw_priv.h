@@ -74,6 +74,8 @@ void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
                              struct mo_span person, struct mo_span caps);
 /* The lists to read when the child opens; bits. */
 unsigned mo_catalog_refresh_due(const struct gw_child *k);
+/* The slot is new: the file of its lists is read after this. */
+void mo_catalog_refresh_begin(struct server_slot *s);
 bool mo_catalog_refresh_reading(const struct server_slot *s);
 /* Reads the tools of all servers that are running. */
 void mo_catalog_refresh_running(struct mo_gateway *g);

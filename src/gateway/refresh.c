@@ -18,6 +18,78 @@
 
 static const struct mo_json none = {NULL, 0};
 
+/* --- other workers ------------------------------------------------------- */
+
+static atomic_uint *count_of(const struct server_slot *s)
+{
+    struct mo_span name = mo_span_cstr(mo_upstream_server(s->up)->name);
+
+    return &s->g->lists->v[mo_siphash(0, 0, name) % MO_LISTS_SHARED];
+}
+
+/* Its lists were written to the cache. */
+static void tell_others(struct server_slot *s)
+{
+    struct mo_gateway *g = s->g;
+
+    if (!g->lists)
+        return;
+    if (atomic_fetch_add(count_of(s), 1) == s->shared)
+        s->shared++; /* else another one has written, too: read it */
+    if (atomic_fetch_add(&g->lists->all, 1) == g->lists_all)
+        g->lists_all++;
+    g->tell(g->tell_ctx);
+}
+
+void mo_catalog_refresh_begin(struct server_slot *s)
+{
+    if (s->g->lists)
+        s->shared = atomic_load(count_of(s));
+}
+
+static void read_again(struct server_slot *s)
+{
+    struct mo_gateway *g = s->g;
+    bool changed[MO_CAT_KINDS];
+
+    if (mo_catalog_reread(g->cat, s->no, changed) < 0)
+        return;
+    s->read_ms = mo_now_ns() / MO_MS;
+    for (enum mo_cat_kind k = 0; k < MO_CAT_KINDS; k++)
+        if (changed[k])
+            mo_gw_changed(g, mo_gw_change_of(k));
+}
+
+void mo_gateway_catch_up(struct mo_gateway *g)
+{
+    unsigned all = g->lists ? atomic_load(&g->lists->all) : g->lists_all;
+
+    if (all == g->lists_all || g->closing)
+        return;
+    g->lists_all = all;
+    for (size_t i = 0; i < g->n; i++) {
+        unsigned now = atomic_load(count_of(g->v[i]));
+
+        if (now == g->v[i]->shared)
+            continue;
+        g->v[i]->shared = now;
+        read_again(g->v[i]);
+    }
+    mo_gw_watch_resubscribe(g);
+    mo_gw_front_settled(g);
+}
+
+void mo_gateway_share(struct mo_gateway *g, struct mo_lists_shared *lists,
+                      void (*tell)(void *ctx), void *ctx)
+{
+    g->lists = lists;
+    g->tell = tell;
+    g->tell_ctx = ctx;
+    g->lists_all = atomic_load(&lists->all) - 1; /* some were read before */
+    for (size_t i = 0; i < g->n; i++)
+        g->v[i]->shared = atomic_load(count_of(g->v[i])) - 1;
+}
+
 /* --- one child's lists --------------------------------------------------- */
 
 static void note_read_failure(struct server_slot *s, const char *why)
@@ -109,7 +181,8 @@ static void finish_reading(struct gw_child *k)
 
         s->read_ms = mo_now_ns() / MO_MS;
         mo_catalog_fail(g->cat, s->no, NULL);
-        mo_catalog_done(g->cat, s->no, i->capabilities, i->server);
+        if (mo_catalog_done(g->cat, s->no, i->capabilities, i->server))
+            tell_others(s);
         mo_gw_watch_resubscribe(g);
     }
     if (k->held) {

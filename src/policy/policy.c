@@ -34,6 +34,7 @@ struct mo_policy {
     uint64_t loads; /* changes of the configured rules and defaults */
     struct mo_remembered_rules *remembered;
     struct mo_tool_pins *pins; /* NULL: not read yet */
+    atomic_uint *pin_changes;  /* of all workers; NULL: there are none */
     struct mo_list changed;    /* of struct changed_tool */
     unsigned nchanged;
     struct mo_map known; /* server NUL tool -> hash of a good definition */
@@ -235,11 +236,31 @@ void mo_policy_flush_pins(struct mo_policy *p)
         mo_tool_pins_flush(p->pins);
 }
 
+/* Another worker may have accepted a definition. */
+static void catch_up(struct mo_policy *p)
+{
+    if (p->pins && mo_tool_pins_catch_up(p->pins))
+        mo_map_clear(&p->known);
+}
+
+void mo_policy_share_pins(struct mo_policy *p, atomic_uint *changes)
+{
+    p->pin_changes = changes;
+}
+
 int mo_policy_load_pins(struct mo_policy *p, struct mo_err *e)
 {
-    return p->pins ? 0
-                   : mo_tool_pins_open(mo_loop_log(p->loop), p->cfg->store.dir,
-                                       &p->pins, e);
+    int rc = 0;
+
+    if (p->pins) {
+        catch_up(p);
+        return 0;
+    }
+    rc =
+        mo_tool_pins_open(mo_loop_log(p->loop), p->cfg->store.dir, &p->pins, e);
+    if (rc == 0 && p->pin_changes)
+        mo_tool_pins_share(p->pins, p->pin_changes);
+    return rc;
 }
 
 bool mo_policy_tool_is_pinned(struct mo_policy *p, const struct mo_tool *t,
@@ -287,6 +308,7 @@ bool mo_policy_item_is_pinned(struct mo_policy *p, struct mo_span server,
     struct mo_tool t = {.source = 0};
     bool same;
 
+    catch_up(p);
     if (is_known(p, key, hash))
         return true;
     same = mo_tool_read(&a, server, tool, item, &t) == 0 &&
@@ -303,6 +325,7 @@ bool mo_policy_item_changed(void *ctx, struct mo_span server,
     struct mo_err e;
     char buf[KEY_MAX];
 
+    catch_up(p);
     if (p->cfg->gateway.approvals == MO_GW_NO_RULES ||
         is_known(p, make_key(buf, server, tool), hash_item(p, item)) ||
         mo_policy_load_pins(p, &e) < 0 ||
@@ -325,6 +348,7 @@ int mo_policy_accept_tool(struct mo_policy *p, const struct mo_tool *t)
     if (rc < 0)
         return rc;
     mo_policy_flush_pins(p);
+    mo_map_clear(&p->known); /* the old definition is no longer good */
     if (c)
         drop_changed(p, c);
     return 0;

@@ -106,6 +106,8 @@ void mo_policy_flush_pins(struct mo_policy *p);
 /* [{"server","tool","digest","before","now"}], without those that another
  * process accepted meanwhile. */
 void mo_policy_put_changed(struct mo_policy *p, struct mo_jw *w);
+/* Shares the pins with other workers (tool_pins.h). */
+void mo_policy_share_pins(struct mo_policy *p, atomic_uint *changes);
 /* The changed tool of that name, or NULL. Borrowed until the next call. */
 const struct mo_tool *mo_policy_find_changed(const struct mo_policy *p,
                                              struct mo_span server,

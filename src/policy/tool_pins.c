@@ -33,6 +33,8 @@ struct mo_tool_pins {
     char path[PATH_MAX];
     struct mo_map map; /* "server NUL tool" -> struct pin * */
     bool dirty;
+    atomic_uint *shared; /* NULL: there are no other workers */
+    unsigned seen;       /* of it */
 };
 
 /* --- one tool ------------------------------------------------------------ */
@@ -180,31 +182,40 @@ static void put_pins(const struct mo_map *m, struct mo_buf *b)
 struct merge {
     const struct mo_tool_pins *p;
     struct mo_map next; /* the pins of the file and ours */
+    bool keeps;         /* nothing is written: ours stay as they are */
 };
 
-/* Adds our new pins to those of the file. Where both saw the tool first, the
- * file's pin stays. */
+/* Adds our new pins to those of the file, as they are here. Where both saw the
+ * tool first, the file's pin stays. */
+static int add_own(struct merge *g, struct mo_err *e)
+{
+    mo_map_each (en, &g->p->map) {
+        const struct pin *pin = en->value;
+        int rc = 0;
+
+        if (pin->state == PIN_SAVED ||
+            (pin->state == PIN_SEEN && mo_map_get(&g->next, mo_map_key(en))))
+            continue;
+        rc = store_pin(&g->next, mo_map_key(en),
+                       g->keeps ? pin->state : PIN_SAVED, pin->digest,
+                       mo_span(pin->def, pin->n));
+        if (rc < 0)
+            return mo_fail(e, rc, "too many tools are pinned");
+    }
+    return 0;
+}
+
 static int merge_pins(void *ctx, struct mo_span text, struct mo_buf *out,
                       struct mo_err *e)
 {
     struct merge *g = ctx;
     int rc = read_pins(g->p->path, text, &g->next, e);
 
-    if (rc < 0)
-        return rc;
-    mo_map_each (en, &g->p->map) {
-        const struct pin *pin = en->value;
-
-        if (pin->state == PIN_SAVED ||
-            (pin->state == PIN_SEEN && mo_map_get(&g->next, mo_map_key(en))))
-            continue;
-        rc = store_pin(&g->next, mo_map_key(en), PIN_SAVED, pin->digest,
-                       mo_span(pin->def, pin->n));
-        if (rc < 0)
-            return mo_fail(e, rc, "too many tools are pinned");
-    }
-    put_pins(&g->next, out);
-    return 0;
+    if (rc == 0)
+        rc = add_own(g, e);
+    if (rc == 0)
+        put_pins(&g->next, out);
+    return rc;
 }
 
 void mo_tool_pins_flush(struct mo_tool_pins *p)
@@ -227,6 +238,42 @@ void mo_tool_pins_flush(struct mo_tool_pins *p)
     }
     free_pins(&p->map);
     p->map = g.next;
+    if (p->shared && atomic_fetch_add(p->shared, 1) == p->seen)
+        p->seen++; /* else another one has written since we read */
+}
+
+void mo_tool_pins_share(struct mo_tool_pins *p, atomic_uint *changes)
+{
+    p->shared = changes;
+    p->seen = atomic_load(changes) - 1; /* it was read before */
+}
+
+bool mo_tool_pins_catch_up(struct mo_tool_pins *p)
+{
+    unsigned seen = p->shared ? atomic_load(p->shared) : p->seen;
+    struct merge g = {.p = p, .keeps = true};
+    mo_autobuf struct mo_buf b = {.max = MO_TOOL_PINS_FILE_MAX};
+    struct mo_err e;
+    int rc;
+
+    if (seen == p->seen)
+        return false;
+    p->seen = seen;
+    mo_map_init(&g.next, MO_TOOL_PINS_MAX);
+    rc = mo_file_read(p->path, MO_TOOL_PINS_FILE_MAX, &b, NULL, &e);
+    if (rc == 0)
+        rc = read_pins(p->path, mo_buf_view(&b), &g.next, &e);
+    if (rc == 0)
+        rc = add_own(&g, &e);
+    if (rc < 0) {
+        if (rc != MO_ENOTFOUND)
+            mo_log_err(p->log, MO_WARN, "pins", &e, "%s", p->path);
+        free_pins(&g.next);
+        return false;
+    }
+    free_pins(&p->map);
+    p->map = g.next;
+    return true;
 }
 
 /* --- comparing and accepting --------------------------------------------- */

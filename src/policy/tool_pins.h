@@ -16,6 +16,8 @@
 #ifndef MO_POLICY_TOOL_PINS_H
 #define MO_POLICY_TOOL_PINS_H
 
+#include <stdatomic.h>
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "policy/exact.h"
@@ -39,6 +41,12 @@ bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
 int mo_tool_pins_accept(struct mo_tool_pins *p, const struct mo_tool *t);
 /* Writes new pins to the file. */
 void mo_tool_pins_flush(struct mo_tool_pins *p);
+
+/* Shares the pins with other workers, which have the same file: `changes`
+ * counts how often it was written. */
+void mo_tool_pins_share(struct mo_tool_pins *p, atomic_uint *changes);
+/* Reads the file again if another worker has written it. True: it was. */
+bool mo_tool_pins_catch_up(struct mo_tool_pins *p);
 
 /* True if the definition differs from the pinned one. An unknown tool counts
  * as unchanged and is not pinned. ctx: struct mo_tool_pins. */

@@ -57,6 +57,8 @@ void mo_server_view_status(struct mo_jw *w, const char *state,
     mo_jw_member_cstr(w, "state", state);
     if (s->why.code)
         mo_jw_member_cstr(w, "error", s->why.msg);
+    if (s->heard_at > 0)
+        mo_jw_member_u64(w, "lastCheck", s->heard_at);
     if (s->retry_ms > 0)
         mo_jw_member_u64(w, "retryMs", s->retry_ms);
     if (gateway)

@@ -15,7 +15,8 @@ const char *mo_server_view_transport(const struct mo_config_mcp *c);
 void mo_server_view_config(struct mo_jw *w, const struct mo_config_mcp *c);
 /* The word for a state of the gateway (enum mo_upstream_state). */
 const char *mo_server_view_state(int state);
-/* Writes "state", and "error", "retryMs" and "stderr" if there are any. */
+/* Writes "state", and "error", "lastCheck", "retryMs" and "stderr" if there are
+ * any. */
 void mo_server_view_status(struct mo_jw *w, const char *state,
                            const struct mo_upstream_status *s,
                            const struct mo_gateway_setup *gateway,

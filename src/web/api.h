@@ -112,6 +112,8 @@
 #include "web/site.h"
 #include "web/talk.h"
 
+#define MO_API_WORKER_MAX 128 /* bytes of a socket's path, with its NUL */
+
 /* The parts that the requests need; NULL: not there (yet). */
 struct mo_api {
     struct mo_talk *talk; /* says why not */
@@ -142,6 +144,9 @@ struct mo_api {
     /* A person has connected to a server, or is disconnected: for the others.
      */
     void (*tell)(void *ctx, const char *server, const char *who, bool on);
+    /* The i-th worker's socket for other workers (relay.h), from 0; "": it is
+     * this one, or not there. False: there are no more. NULL: no workers. */
+    bool (*worker)(void *ctx, unsigned i, char path[MO_API_WORKER_MAX]);
     void *elsewhere_ctx;
     struct mo_list sharing; /* changes of shares: api_shares.c */
 };

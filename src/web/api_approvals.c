@@ -217,7 +217,8 @@ static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
     if (rc == 0)
         rc = mo_approvals_decide(api->approvals, &d, &e);
     if (rc == MO_ENOTFOUND && mo_api_asks_others(api, rq))
-        mo_api_decide_everywhere(api, rq, mo_json_text(body));
+        mo_api_decide_everywhere(api, rq, mo_json_text(body),
+                                 "no such call is waiting for a decision");
     else if (rc < 0)
         mo_api_refuse(rq, problems, &e);
     else
@@ -261,7 +262,10 @@ static void post_decision(struct mo_req *rq, struct mo_span body)
         decide(api, rq, doc.root, &mem);
         return;
     }
-    if (rc < 0)
+    if (rc == MO_ENOTFOUND && rq->arg == ACCEPT && mo_api_asks_others(api, rq))
+        mo_api_decide_everywhere(api, rq, body,
+                                 "no such tool is waiting to be accepted");
+    else if (rc < 0)
         mo_api_refuse(rq, problems, &e);
     else
         mo_api_send_ok(rq);

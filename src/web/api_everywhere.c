@@ -17,9 +17,10 @@ struct round { /* one request to all others */
     unsigned silent; /* of them gave no answer */
     char url[URL_MAX];
     struct mo_buf facts, body;
-    struct mo_buf items; /* elements of the list, with commas */
-    struct mo_buf changed;
-    int status; /* of the process that has the call; 0: none yet */
+    struct mo_buf items;   /* elements of the list, with commas */
+    struct mo_buf changed; /* the same, of changed tools */
+    const char *none;      /* no process has it */
+    int status;            /* of the process that has the call; 0: none yet */
     struct mo_buf answer;
 };
 
@@ -38,17 +39,47 @@ static void round_free(struct round *r)
     mo_free(r);
 }
 
+static void add_item(struct mo_buf *to, struct mo_json item)
+{
+    if (to->len)
+        (void)mo_buf_putc(to, ',');
+    (void)mo_buf_span(to, mo_json_text(item));
+}
+
+static bool is_same(struct mo_json a, struct mo_json b, const char *key)
+{
+    return mo_span_eq(mo_json_text(mo_json_get(a, key)),
+                      mo_json_text(mo_json_get(b, key)));
+}
+
+/* Several processes may have noticed the change. */
+static bool has_changed(struct round *r, struct mo_json tool)
+{
+    mo_autobuf struct mo_buf all = {.max = LIST_MAX};
+    struct mo_json_doc d;
+
+    (void)mo_buf_putc(&all, '[');
+    (void)mo_buf_span(&all, mo_buf_view(&r->changed));
+    (void)mo_buf_putc(&all, ']');
+    if (mo_json_parse(mo_buf_view(&all), 0, &d, NULL) < 0)
+        return false;
+    mo_json_each (at, d.root)
+        if (is_same(at.val, tool, "server") && is_same(at.val, tool, "tool"))
+            return true;
+    return false;
+}
+
 static void add_items(struct round *r, struct mo_span json)
 {
     struct mo_json_doc d;
 
     if (mo_json_parse(json, 0, &d, NULL) < 0)
         return;
-    mo_json_each (at, mo_json_get(d.root, "approvals")) {
-        if (r->items.len)
-            (void)mo_buf_putc(&r->items, ',');
-        (void)mo_buf_span(&r->items, mo_json_text(at.val));
-    }
+    mo_json_each (at, mo_json_get(d.root, "approvals"))
+        add_item(&r->items, at.val);
+    mo_json_each (at, mo_json_get(d.root, "changed"))
+        if (!has_changed(r, at.val))
+            add_item(&r->changed, at.val);
 }
 
 static void reply_list(struct round *r)
@@ -57,9 +88,9 @@ static void reply_list(struct round *r)
 
     (void)mo_buf_puts(out, "{\"approvals\":[");
     (void)mo_buf_span(out, mo_buf_view(&r->items));
-    (void)mo_buf_puts(out, "],\"changed\":");
+    (void)mo_buf_puts(out, "],\"changed\":[");
     (void)mo_buf_span(out, mo_buf_view(&r->changed));
-    (void)mo_buf_puts(out, "}");
+    (void)mo_buf_puts(out, "]}");
     if (!out->err)
         out->err = r->items.err ? r->items.err : r->changed.err;
     mo_api_reply(r->job, "application/json");
@@ -77,8 +108,7 @@ static void reply_decision(struct round *r)
                        "another server did not answer, and the call may wait "
                        "there; try again");
     } else {
-        mo_api_problem(r->job, 404, "not_found",
-                       "no such call is waiting for a decision");
+        mo_api_problem(r->job, 404, "not_found", r->none);
     }
 }
 
@@ -99,8 +129,9 @@ static void on_answer(void *ctx, int status, struct mo_span body)
         r->silent++;
     else if (r->is_list && status == 200)
         add_items(r, body);
-    else if (!r->is_list && status != 404 && !r->status) {
+    else if (!r->is_list && status != 404 && (!r->status || status < 300)) {
         r->status = status;
+        mo_buf_reset(&r->answer);
         (void)mo_buf_span(&r->answer, body);
     }
     if (--r->waiting == 0)
@@ -169,7 +200,6 @@ void mo_api_list_everywhere(struct mo_api *api, struct mo_req *rq,
                             struct mo_span here)
 {
     struct round *r = round_new(api, rq);
-    struct mo_json_doc d;
 
     if (!r) {
         mo_req_reply(rq, 200, "application/json", here);
@@ -177,22 +207,19 @@ void mo_api_list_everywhere(struct mo_api *api, struct mo_req *rq,
     }
     r->is_list = true;
     add_items(r, here);
-    if (mo_json_parse(here, 0, &d, NULL) == 0)
-        (void)mo_buf_span(&r->changed,
-                          mo_json_text(mo_json_get(d.root, "changed")));
     start_round(r, rq);
 }
 
 void mo_api_decide_everywhere(struct mo_api *api, struct mo_req *rq,
-                              struct mo_span body)
+                              struct mo_span body, const char *none)
 {
     struct round *r = round_new(api, rq);
 
     if (!r) {
-        mo_req_problem(rq, 404, "not_found",
-                       "no such call is waiting for a decision");
+        mo_req_problem(rq, 404, "not_found", none);
         return;
     }
+    r->none = none;
     (void)mo_buf_span(&r->body, body);
     start_round(r, rq);
 }

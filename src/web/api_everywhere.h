@@ -12,12 +12,13 @@
 
 /* True if others are to be asked: not for a request that came from one. */
 bool mo_api_asks_others(const struct mo_api *api, const struct mo_req *rq);
-/* Answer with the list `here` and the pending calls of the others. One that
- * does not answer is left out. */
+/* Answer with the list `here`, the pending calls and the changed tools of the
+ * others. One that does not answer is left out. */
 void mo_api_list_everywhere(struct mo_api *api, struct mo_req *rq,
                             struct mo_span here);
-/* Answer as the process does where that call waits; 404: none has it. */
+/* Answer as the process does where that call waits, or that tool; 404 with the
+ * text `none`, a literal: none has it. */
 void mo_api_decide_everywhere(struct mo_api *api, struct mo_req *rq,
-                              struct mo_span body);
+                              struct mo_span body, const char *none);
 
 #endif

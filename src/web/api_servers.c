@@ -6,9 +6,11 @@
 #include "codec/http/url.h"
 #include "connect/server_link.h"
 #include "policy/connections.h"
-#include "web/api_job.h"
+#include "web/api_workers.h"
 
 #define WORD_MAX 1024 /* of a server or tool, decoded */
+
+enum { LIST, HEALTH, SNIPPETS, VIEWS, ONE }; /* rq->arg of what is shown */
 
 /* A job, if the part that it needs is there; NULL: answered. */
 static struct mo_api_job *begin(struct mo_api *api, struct mo_req *rq,
@@ -28,14 +30,84 @@ static bool take_name(struct mo_api_job *j, unsigned i, struct mo_buf *out)
     return false;
 }
 
+/* --- of all workers ------------------------------------------------------ */
+
+static const struct mo_merge_rule gateway_rules[] = {
+    {"children", MO_MERGE_SUM}, {"calls", MO_MERGE_SUM},
+    {"waiting", MO_MERGE_SUM},  {"starts", MO_MERGE_SUM},
+    {"fails", MO_MERGE_SUM},    {NULL, MO_MERGE_SUM},
+};
+static const struct mo_merge_rule server_rules[] = {
+    {"calls", MO_MERGE_SUM},
+    {"gateway", MO_MERGE_IN, .in = gateway_rules},
+    {NULL, MO_MERGE_SUM},
+};
+
+/* The word of a server as all workers together see it. */
+static struct mo_json word_of(const struct mo_json *v, size_t n,
+                              struct mo_json name)
+{
+    struct mo_json same[MO_MERGE_MAX];
+    size_t k = 0;
+
+    for (size_t i = 0; i < n; i++)
+        mo_json_each (it, mo_json_get(v[i], "mcps"))
+            if (k < MO_MERGE_MAX &&
+                mo_span_eq(mo_json_text(mo_json_get(it.val, "name")),
+                           mo_json_text(name)))
+                same[k++] = it.val;
+    return mo_json_get(mo_merge_base(same, k), "status");
+}
+
+static void put_summary(struct mo_jw *w, const struct mo_json *v, size_t n)
+{
+    struct mo_json mcps = mo_json_get(v[0], "mcps");
+
+    mo_jw_obj(w);
+    mo_json_each (word, mo_json_get(v[0], "summary")) {
+        bool all = mo_json_str_eq(word.key, MO_SPAN("total"));
+        uint64_t sum = 0;
+
+        mo_json_each (it, mcps)
+            sum += all ||
+                   mo_span_eq(
+                       mo_json_text(word_of(v, n, mo_json_get(it.val, "name"))),
+                       mo_json_text(word.key));
+        mo_jw_key_raw(w, word.key);
+        mo_jw_u64(w, sum);
+    }
+    mo_jw_end(w);
+}
+
+static const struct mo_merge_rule list_rules[] = {
+    {"summary", MO_MERGE_PUT, .put = put_summary},
+    {"mcps", MO_MERGE_BY, .by = "name", .in = server_rules},
+    {"servers", MO_MERGE_BY, .by = "name", .in = server_rules},
+    {NULL, MO_MERGE_SUM},
+};
+
+static const struct mo_merge_rule line_rules[] = {
+    {"count", MO_MERGE_SUM},    {"sent", MO_MERGE_SUM},
+    {"received", MO_MERGE_SUM}, {"first", MO_MERGE_FIRST},
+    {"last", MO_MERGE_LATEST},  {NULL, MO_MERGE_SUM},
+};
+static const struct mo_merge_rule connection_rules[] = {
+    {"connections", MO_MERGE_BY, .by = "host", .and = "port", .also = "allowed",
+     .in = line_rules, .order = "last"},
+    {"more", MO_MERGE_SUM},
+    {NULL, MO_MERGE_SUM},
+};
+
 static void reply(struct mo_api_job *j, int rc)
 {
     if (rc == MO_ENOTFOUND)
         mo_api_problem(j, 404, "not_found", "there is nothing here");
     else if (rc < 0)
         mo_api_problem(j, 503, "no_memory", "out of memory");
-    else
+    else if (j->rq->arg == SNIPPETS || j->rq->arg == VIEWS)
         mo_api_reply(j, "application/json");
+    else
+        mo_api_of_all_workers(j, j->rq->arg == ONE ? server_rules : list_rules);
 }
 
 static void get_servers(void *ctx, struct mo_req *rq)
@@ -211,8 +283,6 @@ static void try_tool(struct mo_req *rq, struct mo_span body)
 
 /* --- managing the servers: looking --------------------------------------- */
 
-enum { LIST, HEALTH, SNIPPETS, VIEWS };
-
 static void get_all(void *ctx, struct mo_req *rq)
 {
     struct mo_api *api = ctx;
@@ -274,7 +344,7 @@ static void get_connections(void *ctx, struct mo_req *rq)
     }
     mo_jw_init(&j->w, &j->out);
     mo_connections_log(api->approvals, &from, &j->w);
-    mo_api_reply(j, "application/json");
+    mo_api_of_all_workers(j, connection_rules);
 }
 
 /* --- managing the servers: changes --------------------------------------- */
@@ -395,7 +465,7 @@ static void install(struct mo_req *rq, struct mo_span body)
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
 {
     static const struct mo_route routes[] = {
-        {MO_HTTP_GET, "/api/servers", 0, get_servers},
+        {MO_HTTP_GET, "/api/servers", MO_ROUTE_WORKERS, get_servers},
         {MO_HTTP_POST, "/api/servers/{name}/test", TOOLS(TEST)},
         {MO_HTTP_GET, "/api/servers/{name}/tools", TOOLS(SHOW)},
         {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/call", TRY(CALL)},
@@ -403,14 +473,16 @@ int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_GET, "/api/registry", 0, search},
         {MO_HTTP_POST, "/api/registry/plan", BY_NAME(MO_BY_NAME_PLAN)},
         {MO_HTTP_POST, "/api/registry/install", BY_NAME(MO_BY_NAME_INSTALL)},
-        {MO_HTTP_GET, "/api/mcp", 0, get_all, .arg = LIST},
+        {MO_HTTP_GET, "/api/mcp", MO_ROUTE_WORKERS, get_all, .arg = LIST},
         {MO_HTTP_POST, "/api/mcp", CHANGE(MO_MANAGE_ADD)},
         {MO_HTTP_POST, "/api/mcp/add", CHANGE(MO_MANAGE_ADD)},
-        {MO_HTTP_GET, "/api/mcp/health", 0, get_all, .arg = HEALTH},
+        {MO_HTTP_GET, "/api/mcp/health", MO_ROUTE_WORKERS, get_all,
+         .arg = HEALTH},
         {MO_HTTP_GET, "/api/mcp/snippets", 0, get_all, .arg = SNIPPETS},
         {MO_HTTP_POST, "/api/mcp/import", CHANGE(MO_MANAGE_IMPORT)},
-        {MO_HTTP_GET, "/api/mcp/{name}", 0, get_one},
-        {MO_HTTP_GET, "/api/mcp/{name}/connections", 0, get_connections},
+        {MO_HTTP_GET, "/api/mcp/{name}", MO_ROUTE_WORKERS, get_one, .arg = ONE},
+        {MO_HTTP_GET, "/api/mcp/{name}/connections", MO_ROUTE_WORKERS,
+         get_connections},
         {MO_HTTP_PATCH, "/api/mcp/{name}", CHANGE(MO_MANAGE_PATCH)},
         {MO_HTTP_DELETE, "/api/mcp/{name}", CHANGE(MO_MANAGE_REMOVE)},
         {MO_HTTP_POST, "/api/mcp/{name}/test", CHANGE(MO_MANAGE_TEST)},

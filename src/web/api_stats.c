@@ -8,7 +8,9 @@
 #include "agent/chat/chat.h"
 #include "base/clock.h"
 #include "session/gauge.h"
-#include "web/api_job.h"
+#include "web/api_workers.h"
+#include "web/call_stats.h"
+#include "web/gateway_metrics.h"
 
 /* --- boxes --------------------------------------------------------------- */
 
@@ -201,6 +203,75 @@ static void put_sessions(struct mo_jw *w, const struct mo_sessions *ss)
     mo_jw_end(w);
 }
 
+/* --- of all workers ------------------------------------------------------ */
+
+#define PERCENTILES                                                            \
+    {"p50Ms", MO_MERGE_PUT, .put = mo_call_stats_put_p50},                     \
+        {"p95Ms", MO_MERGE_PUT, .put = mo_call_stats_put_p95},                 \
+        {"took", MO_MERGE_HIDE},                                               \
+    {                                                                          \
+        "longest", MO_MERGE_HIDE                                               \
+    }
+#define SUM(name)                                                              \
+    {                                                                          \
+        name, MO_MERGE_SUM                                                     \
+    }
+
+static const struct mo_merge_rule session_rules[] = {
+    SUM("open"),    SUM("ready"),   SUM("warmBoxes"),
+    SUM("started"), SUM("adopted"), SUM("revived"),
+    SUM("reaped"),  SUM("lost"),    {NULL, MO_MERGE_SUM}};
+static const struct mo_merge_rule token_rules[] = {SUM("input"),
+                                                   SUM("output"),
+                                                   SUM("cacheRead"),
+                                                   SUM("replies"),
+                                                   {NULL, MO_MERGE_SUM}};
+static const struct mo_merge_rule call_rules[] = {
+    SUM("total"),
+    SUM("failed"),
+    {"perMinute", MO_MERGE_EACH_SUM},
+    {"failedPerMinute", MO_MERGE_EACH_SUM},
+    {"meanMs", MO_MERGE_EACH_MEAN, .by = "perMinute"},
+    {"longestMs", MO_MERGE_EACH_MOST},
+    {"tokensPerMinute", MO_MERGE_EACH_SUM},
+    {NULL, MO_MERGE_SUM}};
+static const struct mo_merge_rule tool_rules[] = {
+    SUM("calls"), SUM("errors"), PERCENTILES, {NULL, MO_MERGE_SUM}};
+static const struct mo_merge_rule server_rules[] = {
+    SUM("children"),
+    SUM("queue"),
+    SUM("calls"),
+    SUM("errors"),
+    PERCENTILES,
+    {"lastCheck", MO_MERGE_HIDE},
+    {"tools", MO_MERGE_BY, .by = "name", .in = tool_rules, .order = "calls",
+     .most = MO_GATEWAY_METRICS_TOOLS},
+    {NULL, MO_MERGE_SUM}};
+static const struct mo_merge_rule gateway_rules[] = {
+    SUM("calls"),
+    SUM("errors"),
+    PERCENTILES,
+    {"perMinute", MO_MERGE_EACH_SUM},
+    {"errorsPerMinute", MO_MERGE_EACH_SUM},
+    {"longestMs", MO_MERGE_EACH_MOST},
+    {"servers", MO_MERGE_BY, .by = "name", .in = server_rules},
+    SUM("children"),
+    SUM("queue"),
+    SUM("waiting"),
+    {NULL, MO_MERGE_SUM}};
+static const struct mo_merge_rule stats_rules[] = {
+    {"at", MO_MERGE_LATEST},
+    {"since", MO_MERGE_FIRST},
+    {"sessions", MO_MERGE_IN, .in = session_rules},
+    {"boxes", MO_MERGE_JOIN},
+    {"conversations", MO_MERGE_JOIN},
+    {"approvals", MO_MERGE_JOIN},
+    {"tokens", MO_MERGE_BY, .by = "provider", .and = "model",
+     .in = token_rules},
+    {"calls", MO_MERGE_IN, .in = call_rules},
+    {"gateway", MO_MERGE_IN, .in = gateway_rules},
+    {NULL, MO_MERGE_SUM}};
+
 /* --- the answer ---------------------------------------------------------- */
 
 struct look {
@@ -229,12 +300,12 @@ static void on_gauges(void *ctx, const struct mo_gateway_metrics *g)
         put_calls(&w, t, now);
         if (l->st->gateway) {
             mo_jw_key(&w, "gateway");
-            l->st->gateway(l->st->gateway_ctx, &w);
+            l->st->gateway(l->st->gateway_ctx, mo_api_is_merged(j), &w);
         }
         mo_jw_end(&w);
     }
     mo_free(l);
-    mo_api_reply(j, "application/json");
+    mo_api_of_all_workers(j, stats_rules);
 }
 
 static void get_stats(void *ctx, struct mo_req *rq)
@@ -260,7 +331,8 @@ static void get_stats(void *ctx, struct mo_req *rq)
 
 int mo_api_stats_routes(struct mo_site *s, struct mo_api_stats *st)
 {
-    const struct mo_route r = {MO_HTTP_GET, "/api/stats", 0, get_stats, st};
+    const struct mo_route r = {MO_HTTP_GET, "/api/stats", MO_ROUTE_WORKERS,
+                               get_stats, st};
 
     st->began = mo_wall_ms();
     return mo_site_route(s, &r);

@@ -6,7 +6,9 @@
  *
  * Boxes are measured only on request. CPU use is relative to the previous
  * request, so the first one has no figure; requests within MO_STATS_FRESH_MS
- * get the same figure. */
+ * get the same figure.
+ *
+ * With several workers the figures are those of all (api_workers.h). */
 #ifndef MO_WEB_API_STATS_H
 #define MO_WEB_API_STATS_H
 
@@ -25,8 +27,9 @@ struct mo_api_stats {
     uint64_t began; /* wall ms */
     struct mo_stats_sample *last;
     size_t nlast;
-    /* The gateway's: writes one object. NULL: none. */
-    void (*gateway)(void *ctx, struct mo_jw *w);
+    /* The gateway's: writes one object. NULL: none. raw: with the members that
+     * are needed to merge those of several workers. */
+    void (*gateway)(void *ctx, bool raw, struct mo_jw *w);
     void *gateway_ctx;
 };
 

@@ -160,18 +160,75 @@ static double quantile(const struct sum *r, double percent)
     return 0;
 }
 
-static void put_ms(struct mo_jw *w, const char *key, double ms)
+static double rounded(double ms)
 {
-    mo_jw_member_f64(w, key, (double)(int64_t)(ms * 10 + 0.5) / 10);
+    return (double)(int64_t)(ms * 10 + 0.5) / 10;
 }
 
-static void put_sum(struct mo_jw *w, const struct sum *r)
+static void put_ms(struct mo_jw *w, const char *key, double ms)
+{
+    mo_jw_member_f64(w, key, rounded(ms));
+}
+
+/* For mo_call_stats_put_p50(). */
+static void put_buckets(struct mo_jw *w, const struct sum *r)
+{
+    mo_jw_member_u64(w, "longest", r->longest);
+    mo_jw_member_arr(w, "took");
+    for (size_t i = 0; i < MO_COUNT(r->took); i++)
+        mo_jw_u64(w, r->took[i]);
+    mo_jw_end(w);
+}
+
+static void put_sum(struct mo_jw *w, const struct sum *r, bool raw)
 {
     mo_jw_member_u64(w, "calls", r->calls);
     mo_jw_member_u64(w, "errors", r->errors);
     put_ms(w, "p50Ms", quantile(r, 50));
     put_ms(w, "p95Ms", quantile(r, 95));
+    if (raw)
+        put_buckets(w, r);
 }
+
+/* --- of several processes ------------------------------------------------- */
+
+static void add_sum(struct sum *to, struct mo_json v)
+{
+    uint64_t longest = 0;
+    size_t i = 0;
+
+    (void)mo_json_u64(mo_json_get(v, "longest"), &longest);
+    to->longest = longest > to->longest ? longest : to->longest;
+    mo_json_each_while (it, mo_json_get(v, "took"), i < MO_COUNT(to->took)) {
+        uint64_t n = 0;
+
+        (void)mo_json_u64(it.val, &n);
+        to->took[i++] += (uint32_t)n;
+        to->calls += n;
+    }
+}
+
+static void put_merged(struct mo_jw *w, const struct mo_json *v, size_t n,
+                       double percent)
+{
+    struct sum all = {.calls = 0};
+
+    for (size_t i = 0; i < n; i++)
+        add_sum(&all, v[i]);
+    mo_jw_f64(w, rounded(quantile(&all, percent)));
+}
+
+void mo_call_stats_put_p50(struct mo_jw *w, const struct mo_json *v, size_t n)
+{
+    put_merged(w, v, n, 50);
+}
+
+void mo_call_stats_put_p95(struct mo_jw *w, const struct mo_json *v, size_t n)
+{
+    put_merged(w, v, n, 95);
+}
+
+/* --- by minute ------------------------------------------------------------ */
 
 enum column { CALLS, ERRORS, LONGEST, COLUMNS };
 
@@ -198,10 +255,10 @@ static void put_minutes(const struct mo_call_stats *s, uint64_t now,
     }
 }
 
-void mo_call_stats_put(const struct mo_call_stats *s, uint64_t now,
+void mo_call_stats_put(const struct mo_call_stats *s, uint64_t now, bool raw,
                        struct mo_jw *w)
 {
-    put_sum(w, &s->all);
+    put_sum(w, &s->all, raw);
     put_minutes(s, now, w);
 }
 
@@ -229,7 +286,7 @@ static bool is_tool_of(const struct mo_map_entry *en, struct mo_span server)
 }
 
 static void put_tools(const struct mo_call_stats *s, struct mo_span server,
-                      size_t most, struct mo_jw *w)
+                      size_t most, bool raw, struct mo_jw *w)
 {
     mo_autofree struct tool *v = mo_alloc((s->rows.len + 1) * sizeof(*v));
     size_t n = 0;
@@ -246,21 +303,21 @@ static void put_tools(const struct mo_call_stats *s, struct mo_span server,
     for (size_t i = 0; i < n && i < most; i++) {
         mo_jw_obj(w);
         mo_jw_member(w, "name", v[i].name);
-        put_sum(w, v[i].sum);
+        put_sum(w, v[i].sum, raw);
         mo_jw_end(w);
     }
 }
 
 void mo_call_stats_put_server(const struct mo_call_stats *s,
-                              struct mo_span server, size_t most,
+                              struct mo_span server, size_t most, bool raw,
                               struct mo_jw *w)
 {
     static const struct sum none;
     const struct row *r = mo_map_get(&s->rows, server);
 
-    put_sum(w, r ? &r->sum : &none);
+    put_sum(w, r ? &r->sum : &none, raw);
     mo_jw_member_arr(w, "tools");
     if (r)
-        put_tools(s, server, most, w);
+        put_tools(s, server, most, raw, w);
     mo_jw_end(w);
 }

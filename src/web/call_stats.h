@@ -32,13 +32,17 @@ void *mo_call_stats_add(struct mo_call_stats *s,
                         const struct mo_call_stats_call *c, uint64_t now);
 
 /* Writes members of an object: "calls", "errors", "p50Ms", "p95Ms",
- * "perMinute", "errorsPerMinute", "longestMs". */
-void mo_call_stats_put(const struct mo_call_stats *s, uint64_t now,
+ * "perMinute", "errorsPerMinute", "longestMs". raw: also "took" and "longest",
+ * of which those of several processes are computed. */
+void mo_call_stats_put(const struct mo_call_stats *s, uint64_t now, bool raw,
                        struct mo_jw *w);
 /* The same for one server without the minutes, and "tools", most used first,
  * at most `most` of them. */
 void mo_call_stats_put_server(const struct mo_call_stats *s,
-                              struct mo_span server, size_t most,
+                              struct mo_span server, size_t most, bool raw,
                               struct mo_jw *w);
+/* Writes the percentile of all calls in such raw objects. */
+void mo_call_stats_put_p50(struct mo_jw *w, const struct mo_json *v, size_t n);
+void mo_call_stats_put_p95(struct mo_jw *w, const struct mo_json *v, size_t n);
 
 #endif

@@ -7,8 +7,6 @@
 #include "servers/server_view.h"
 #include "web/call_stats.h"
 
-#define TOOLS_SHOWN 20 /* of a server, most used first */
-
 enum {
     CALLS,
     ERRORS,
@@ -243,7 +241,7 @@ static void measure(void *ctx)
 /* --- for the page -------------------------------------------------------- */
 
 static void put_server(const struct mo_gateway_metrics *g,
-                       const struct mo_upstream *u, struct mo_jw *w)
+                       const struct mo_upstream *u, bool raw, struct mo_jw *w)
 {
     const struct mo_span name = mo_span_cstr(mo_upstream_server(u)->name);
     struct mo_upstream_status s;
@@ -255,11 +253,13 @@ static void put_server(const struct mo_gateway_metrics *g,
     mo_jw_member_cstr(w, "breaker", mo_breaker_name(s.breaker));
     mo_jw_member_u64(w, "children", s.children);
     mo_jw_member_u64(w, "queue", s.waiting);
-    mo_call_stats_put_server(g->sums, name, TOOLS_SHOWN, w);
+    if (raw)
+        mo_jw_member_u64(w, "lastCheck", s.heard_at);
+    mo_call_stats_put_server(g->sums, name, MO_GATEWAY_METRICS_TOOLS, raw, w);
     mo_jw_end(w);
 }
 
-void mo_gateway_metrics_put(void *ctx, struct mo_jw *w)
+void mo_gateway_metrics_put(void *ctx, bool raw, struct mo_jw *w)
 {
     const struct mo_gateway_metrics *g = ctx;
     const struct mo_gateway *gw =
@@ -268,13 +268,13 @@ void mo_gateway_metrics_put(void *ctx, struct mo_jw *w)
     struct mo_upstream_status s;
 
     mo_jw_obj(w);
-    mo_call_stats_put(g->sums, mo_wall_ms(), w);
+    mo_call_stats_put(g->sums, mo_wall_ms(), raw, w);
     mo_jw_member_arr(w, "servers");
     for (size_t i = 0; gw && i < mo_gateway_count(gw); i++) {
         mo_upstream_status(mo_gateway_up(gw, i), &s);
         children += s.children;
         queue += s.waiting;
-        put_server(g, mo_gateway_up(gw, i), w);
+        put_server(g, mo_gateway_up(gw, i), raw, w);
     }
     mo_jw_end(w);
     mo_jw_member_u64(w, "children", children);

@@ -19,6 +19,8 @@
 #include "policy/approvals.h"
 #include "servers/gateway_setup.h"
 
+#define MO_GATEWAY_METRICS_TOOLS 20 /* shown of a server, most used first */
+
 struct mo_gateway_metrics;
 
 /* gateway and approvals are borrowed until mo_gateway_metrics_stop(), the
@@ -29,7 +31,7 @@ int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *gateway,
 /* The "gateway" of /api/stats, an object: sums of all calls
  * (web/call_stats.h), and of each server its state, breaker, children,
  * queue, calls and tools. ctx: struct mo_gateway_metrics. */
-void mo_gateway_metrics_put(void *ctx, struct mo_jw *w);
+void mo_gateway_metrics_put(void *ctx, bool raw, struct mo_jw *w);
 void mo_gateway_metrics_stop(
     struct mo_gateway_metrics *g); /* numbers stay as they are */
 void mo_gateway_metrics_free(

@@ -35,6 +35,8 @@ struct mo_site {
     struct mo_site_meter meter;
     void (*show)(void *ctx, struct mo_req *rq); /* /metrics; NULL: ours */
     void *show_ctx;
+    void (*before)(void *ctx); /* each request; NULL: nothing */
+    void *before_ctx;
     struct mo_buf headers; /* of every answer */
     bool draining, closing, httpd_gone, sio_gone;
     struct mo_gone gone;
@@ -255,6 +257,17 @@ static void answer(struct mo_site *s, struct mo_req *rq,
     }
 }
 
+bool mo_site_relayed(struct mo_site *s, struct mo_req *rq)
+{
+    const char *path = NULL;
+    const struct mo_route *r = find(s, rq, &path);
+
+    if (!r || !(r->flags & MO_ROUTE_WORKERS))
+        return false;
+    mo_route_call(r, r->ctx, rq);
+    return true;
+}
+
 bool mo_site_strike(struct mo_site *s, struct mo_req *rq, struct mo_refusal *no)
 {
     const char *peer = mo_req_peer(rq);
@@ -426,6 +439,8 @@ static void on_request(void *ctx, struct mo_req *rq)
     const char *path = NULL;
     const struct mo_route *r = find(s, rq, &path);
 
+    if (s->before)
+        s->before(s->before_ctx);
     rq->tag = r ? r->path : "other";
     rq->caller[0] = rq->who[0] = rq->grant[0] = '\0';
     rq->door = "open";
@@ -662,6 +677,12 @@ void mo_site_metrics(struct mo_site *s,
 {
     s->show = show;
     s->show_ctx = ctx;
+}
+
+void mo_site_before(struct mo_site *s, void (*before)(void *ctx), void *ctx)
+{
+    s->before = before;
+    s->before_ctx = ctx;
 }
 
 static void maybe_gone(struct mo_site *s)

@@ -56,9 +56,10 @@ void mo_site_drop(struct mo_site *s, const char *who, const char *door,
                   const char *grant);
 
 enum {
-    MO_ROUTE_OPEN = 1,   /* a file that everyone may read */
-    MO_ROUTE_PREFIX = 2, /* every path below it too */
-    MO_ROUTE_VIEW = 4,   /* a view of the page: strangers see the sign-in */
+    MO_ROUTE_OPEN = 1,    /* a file that everyone may read */
+    MO_ROUTE_PREFIX = 2,  /* every path below it too */
+    MO_ROUTE_VIEW = 4,    /* a view of the page: strangers see the sign-in */
+    MO_ROUTE_WORKERS = 8, /* answered for all workers (api_workers.h) */
 };
 
 struct mo_route {
@@ -87,6 +88,9 @@ bool mo_route_fits(const struct mo_route *r, const struct mo_req *rq);
 void mo_route_call(const struct mo_route *r, void *ctx, struct mo_req *rq);
 /* The i-th segment of the request's path, from 0, still percent-encoded. */
 struct mo_span mo_req_segment(const struct mo_req *rq, unsigned i);
+/* Answers a request that another worker has admitted, if it is for a row with
+ * MO_ROUTE_WORKERS. False: it is not. */
+bool mo_site_relayed(struct mo_site *s, struct mo_req *rq);
 /* All rows, borrowed until the next one is added. */
 size_t mo_site_routes(const struct mo_site *s, const struct mo_route **out);
 
@@ -105,6 +109,9 @@ struct mo_prom *mo_site_prom(struct mo_site *s); /* others may add metrics */
 /* Answers /metrics instead of the site itself. */
 void mo_site_metrics(struct mo_site *s,
                      void (*show)(void *ctx, struct mo_req *rq), void *ctx);
+
+/* Calls before(ctx) before each request is answered, from now on. */
+void mo_site_before(struct mo_site *s, void (*before)(void *ctx), void *ctx);
 
 /* Not ready from now on, but everything is served. */
 void mo_site_drain(struct mo_site *s);

@@ -478,7 +478,9 @@ for (const { name, bin } of BUILDS) {
     let start;
 
     before(async () => {
-      server = await Server.start(['--test-echo'], { bin });
+      // A worker passes a POST on when it has the whole body, and the echo of `say` stays in its process: what two
+      // requests see of each other depends on the workers that they come to.
+      server = await Server.start(['--test-echo'], { bin, oneProcess: 'two requests of a session must come to one process' });
       await honest(server, 'websocket');
       await honest(server, 'polling');
       start = await server.measure();

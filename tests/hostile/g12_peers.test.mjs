@@ -47,10 +47,17 @@ for (const [name, limits, perPeer] of [
       }).on('error', reject).on('timeout', function () { this.destroy(new Error('no answer')); });
     });
 
+    /** Connections that were accepted, by all workers. */
+    const open = async () => {
+      const { text } = await get('127.0.0.3', '/metrics');
+      return [...text.matchAll(/^mo_http_connections(?:\{[^}]*\})? (\d+)$/gm)].reduce((sum, m) => sum + Number(m[1]), 0);
+    };
+
     test('a crowd of one address leaves room for others, and is told', async () => {
       const crowd = [];
       try {
         for (let i = 0; i < perPeer; i++) crowd.push(await connect('127.0.0.2'));
+        await until(async () => await open() > perPeer, 'each worker accepts its own'); // and this one
         const refused = await get('127.0.0.2', '/healthz');
         assert.equal(refused.status, 503);
         assert.match(refused.text, /too_many_connections/);

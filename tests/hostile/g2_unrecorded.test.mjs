@@ -59,7 +59,7 @@ function rows() {
 const draft = (name) => ({ name, command: process.execPath, args: ['-e', SERVER, proof, 'other'] });
 async function post(path, body) {
   const r = await fetch(`${house.server.url}${path}`, {
-    method: 'POST', headers: { 'content-type': 'application/json' }, body: body && JSON.stringify(body),
+    method: 'POST', headers: { 'content-type': 'application/json', connection: 'close' }, body: body && JSON.stringify(body),
   });
   return { status: r.status, body: await r.json() };
 }
@@ -136,7 +136,9 @@ test('a log that cannot be written: nothing is started, added or called', async 
 
 test('a call that runs when we are killed is in the log', async () => {
   const acted = join(dir, 'actor.acted');
-  assert.equal((await post('/api/mcp/new/test')).status, 200, 'the log can be written again');
+  // Each worker finds out with its next row; which one answers is the kernel's choice.
+  for (let n = house.server.hasWorkers ? 12 : 1; n > 0; n--)
+    assert.equal((await post('/api/mcp/new/test')).status, 200, 'the log can be written again');
   callActor(2).catch(() => {}); // it never answers
   await until(() => existsSync(acted), 'the call');
   await house.kill();

@@ -20,7 +20,7 @@ let all, port;
 
 before(async () => {
   if (skip) return;
-  all = await Replicas.start({ store: 'redis', far: true, env: { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' } });
+  all = await Replicas.start({ store: 'redis', far: true, oneProcess: 'each worker has a port of its own, and here one is attacked', env: { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' } });
   [, port] = /reach this one at 127\.0\.0\.1:(\d+)/.exec(all.v[0].server.log).map(Number);
 });
 after(() => all?.stop());

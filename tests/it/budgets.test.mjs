@@ -156,7 +156,8 @@ describe('tokens, money and turns', () => {
     assert.match(no.message, /^The limit of 30000 model tokens a day for bob is reached\. Try again in /);
     assert.ok(no.retryAfterMs > 0 && no.retryAfterMs <= 86_400_000);
     assert.equal(model.requests.filter((r) => r.path === '/v1/messages').length, 1);
-    assert.match(JSON.stringify(bob.events.filter(([e]) => e === 'session:entry').at(-1)), /over_budget/, 'the conversation says why');
+    const last = () => JSON.stringify(bob.events.filter(([e]) => e === 'session:entry').at(-1));
+    await until(() => /over_budget/.test(last()), 'the conversation says why'); // its entry is stored first
     const ann = tab(t, s, 'ann');
     await ann.ready();
     model.script.push({ text: 'hello' });

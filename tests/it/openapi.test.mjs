@@ -15,7 +15,7 @@ const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
 let house, doc, ajv, registry;
 before(async () => {
   registry = await startRegistry([row({ name: 'io.github.ada/weather', version: '1.0.0', description: 'Rain', repository: { url: 'https://github.com/ada/weather', source: 'github' }, remotes: [{ type: 'streamable-http', url: 'https://weather.example.com/mcp' }] })]);
-  house = await House.start({ oneProcess: 'figures, and what the router has learnt, are those of one process', config: {
+  house = await House.start({ config: {
     registry: { url: registry.url },
     mcpServers: { greeter: { command: process.execPath, args: [fake] } },
     approvals: { rules: [{ tool: 'fail', action: 'deny', reason: 'it only fails' }] },
@@ -320,7 +320,8 @@ test("the gateway's calls are in the same audit log", async () => {
   const gateway = await stats();
   const [greeter] = gateway.servers;
   const [was] = before.servers;
-  assert.deepEqual([gateway.calls - before.calls, gateway.errors - before.errors, greeter.calls - was.calls, greeter.children], [1, 0, 1, 1]);
+  assert.deepEqual([gateway.calls - before.calls, gateway.errors - before.errors, greeter.calls - was.calls], [1, 0, 1]);
+  assert.ok(greeter.children >= 1 && greeter.children <= house.server.workers, `${greeter.children} processes`);
   assert.deepEqual([greeter.name, greeter.state, greeter.breaker, greeter.tools[0].name], ['greeter', 'ok', 'closed', 'greet']);
   assert.equal(gateway.perMinute.reduce((n, x) => n + x), gateway.calls);
 });

@@ -121,11 +121,11 @@ for (const { name: store, skip } of STORES) {
     const { all, there, answers } = await begin({ store });
     const [first] = all.tabs;
     try {
-      all.v[0].server.child.kill('SIGSTOP');
+      await all.v[0].server.signalAll('SIGSTOP');
       const said = there.socket.emitWithAck('message', 'do it');
       await there.event('session:history', 2, 40_000);
       assert.equal((await within(said, 'the answer')).ok, true);
-      all.v[0].server.child.kill('SIGCONT');
+      await all.v[0].server.signalAll('SIGCONT');
       // The tab of the replica that slept is relayed to the other one now.
       await first.event('session:history', 2, 40_000);
       await checkOnce(all, there, answers);

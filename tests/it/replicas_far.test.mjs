@@ -14,11 +14,7 @@ const far = { store: 'redis', far: true };
 const COUNT = run('echo ran >> ran; cat ran');
 
 /** A number of /metrics. */
-async function outcome(replica, word) {
-  const text = await (await fetch(`${replica.server.url}/metrics`, { headers: replica.headers })).text();
-  const m = new RegExp(`^mo_cluster_connections_total\\{outcome="${word}"\\} (\\d+)`, 'm').exec(text);
-  return Number(m?.[1]);
-}
+const outcome = (replica, word) => replica.server.metric(`mo_cluster_connections_total{outcome="${word}"}`, replica.headers);
 
 async function with2(how, fn) {
   const all = await Replicas.start({ ...far, ...how });
@@ -92,11 +88,11 @@ for (const signal of ['SIGTERM', 'SIGKILL'])
 test('the holder sleeps for longer than its lease', { skip: noRedis }, () => with2({ env }, async (all) => {
   const { here, there } = await all.pair();
   all.model.next = () => ({ text: 'hello' });
-  all.v[0].server.child.kill('SIGSTOP');
+  await all.v[0].server.signalAll('SIGSTOP');
   const said = there.socket.emitWithAck('message', 'one');
   await there.event('session:history', 2, 40_000);
   assert.equal((await within(said, 'the answer')).ok, true);
-  all.v[0].server.child.kill('SIGCONT');
+  await all.v[0].server.signalAll('SIGCONT');
   // The tab of the replica that slept is relayed to the other one now.
   await here.event('session:history', 2, 40_000);
   assert.equal((await here.say('two')).ok, true);

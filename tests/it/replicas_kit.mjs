@@ -1,6 +1,7 @@
 // Several `serve` processes on one store, with one fake model behind them.
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -15,6 +16,14 @@ export const STORES = [
   { name: 'redis', skip: noRedis },
 ];
 
+const isRefused = (port) => new Promise((resolve) => {
+  const socket = connect(port, '127.0.0.1', () => {
+    socket.destroy();
+    resolve(false);
+  });
+  socket.on('error', (e) => resolve(e.code === 'ECONNREFUSED'));
+});
+
 /** One of them; what a Tab needs to know of it. */
 class Replica {
   constructor(all, n) {
@@ -23,7 +32,8 @@ class Replica {
 
   async up(args = []) {
     this.dir ??= await this.all.place();
-    this.server = await Server.start([...this.all.args, ...args], { dir: this.dir, env: this.all.env, house: this.all.config.sandbox.driver === 'none' ? 'none' : true, auth: this.all.auth, bin: this.all.own[this.n]?.bin ?? this.all.bin });
+    this.server = await Server.start([...this.all.args, ...args], { dir: this.dir, env: this.all.env, house: this.all.config.sandbox.driver === 'none' ? 'none' : true, auth: this.all.auth, bin: this.all.own[this.n]?.bin ?? this.all.bin,
+      oneProcess: this.all.oneProcess });
     this.server.fresh.fds += 40; // connections to the model and to others
     if (this.all.far) await this.hideSockets();
     return this;
@@ -51,16 +61,19 @@ class Replica {
   async signal(signal) {
     this.server.signal(signal);
     await within(this.server.exit, `the end of replica ${this.n} by ${signal}`, 30_000);
+    // The kernel kills the workers after their parent.
+    await until(() => isRefused(this.server.port), `the end of the workers of replica ${this.n}`);
   }
 }
 
 export class Replicas {
   /** apart: each in a directory of its own. far: they reach each other through
    *  the cluster's port only; keys: of each, if not the same. own: what differs
-   *  for each, its program (bin) and its configuration. */
-  static async start({ store = 'sqlite', apart, far, keys = [], own = [], redisArgs = [], args = [], count = 2, config = {}, env = {}, headers = {}, crash = [], auth, bin } = {}) {
+   *  for each, its program (bin) and its configuration. oneProcess: as of
+   *  Server.start(). */
+  static async start({ store = 'sqlite', apart, far, keys = [], own = [], redisArgs = [], args = [], count = 2, config = {}, env = {}, headers = {}, crash = [], auth, bin, oneProcess } = {}) {
     const all = new Replicas();
-    Object.assign(all, { headers, auth, bin, sessions: new Set(), tabs: [] });
+    Object.assign(all, { headers, auth, bin, oneProcess, sessions: new Set(), tabs: [] });
     all.model = await claude({ key: 'sk-ant-0123456789' });
     all.redis = store === 'redis' ? await redis({ args: redisArgs }) : undefined;
     all.env = { ANTHROPIC_API_KEY: all.model.key, ANTHROPIC_BASE_URL: all.model.url, ...env };

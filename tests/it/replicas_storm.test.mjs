@@ -72,6 +72,9 @@ for (const { name: store, skip } of STORES)
         assert.deepEqual(mine, sent.filter((t) => mine.includes(t)), `the order of ${name}`);
       }
     } finally {
+      // A request that a killed server did not finish is no mistake of the program.
+      const { problems } = all.model;
+      problems.splice(0, problems.length, ...problems.filter((p) => !p.startsWith('Error: aborted')));
       await all.stop();
     }
   });

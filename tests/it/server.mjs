@@ -113,6 +113,7 @@ export class Server {
     });
     const server = new Server(child, own);
     server.hasWorkers = plain.includes('--workers');
+    server.workers = server.hasWorkers ? Number(plain[plain.indexOf('--workers') + 1]) : 1;
     try {
       await within(server.ready, 'the ready line', READY_MS);
       if (house === true) await until(() => server.isReady(), 'sessions', READY_MS);
@@ -166,6 +167,12 @@ export class Server {
   signal(signal) {
     this.signalled = true;
     this.child.kill(signal);
+  }
+
+  /** Send a signal to every process that serves: one that sleeps has no worker
+   *  that is awake. */
+  async signalAll(signal) {
+    for (const pid of await this.processes()) process.kill(pid, signal);
   }
 
   /** Send a signal, wait for the end; {code, signal} as node tells it. Before
@@ -275,9 +282,10 @@ export class Server {
   }
 
   /** The same of a server whose address and certificate are the test's affair:
-   *  by its log. */
-  isOpen() {
-    return this.log.split(/ready for conversations|no conversations/).length > Number(process.env.MO_WORKERS);
+   *  by its log, unless that is quiet. */
+  async isOpen() {
+    const told = this.log.split(/ready for conversations|no conversations/).length > Number(process.env.MO_WORKERS);
+    return told || this.isReady().catch(() => false);
   }
 
   /** What must be the same again after a test. */

@@ -26,9 +26,9 @@ static const char *said(const struct mo_call_stats *s, const char *server,
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     if (server)
-        mo_call_stats_put_server(s, mo_span_cstr(server), most, &w);
+        mo_call_stats_put_server(s, mo_span_cstr(server), most, false, &w);
     else
-        mo_call_stats_put(s, NOW, &w);
+        mo_call_stats_put(s, NOW, false, &w);
     mo_jw_end(&w);
     return mo_buf_cstr(b);
 }

@@ -294,12 +294,50 @@ static void test_unsaved(void **state)
     kit_undir(dir);
 }
 
+/* Another process has read the lists again. */
+static void test_reread(void **state)
+{
+    char dir[64], path[400];
+    struct mo_catalog *c = NULL, *other = NULL;
+    bool changed[MO_CAT_KINDS];
+    mo_autobuf struct mo_buf b = {.max = 65536};
+
+    (void)state;
+    kit_dir(dir);
+    c = again(dir, SPEC);
+    assert_false(mo_catalog_known(c, 0));
+    mo_catalog_fail(c, 0, "it is away");
+    assert_int_equal(mo_catalog_reread(c, 0, changed), 0); /* nothing there */
+    assert_false(mo_catalog_known(c, 0));
+    other = again(dir, SPEC " r s");
+    assert_true(mo_catalog_done(other, 0, nothing, js("{\"name\":\"N\"}")));
+    assert_false(mo_catalog_done(other, 0, nothing, js("{\"name\":\"N\"}")));
+
+    assert_int_equal(mo_catalog_reread(c, 0, changed), 0);
+    assert_true(mo_catalog_known(c, 0) && changed[MO_CAT_TOOLS]);
+    assert_false(changed[MO_CAT_RESOURCES]);
+    assert_null(mo_catalog_failed(c, 0));
+    assert_string_equal(kit_words(c, MO_CAT_TOOLS, &b), "r=0/r s=0/s");
+    assert_int_equal(mo_catalog_reread(c, 0, changed), 0);
+    assert_false(changed[MO_CAT_TOOLS]);
+
+    /* a file of other settings, or a damaged one, changes nothing */
+    assert_int_equal(files(dir, path), 1);
+    write_file(path, MO_SPAN("{\"version\":2"));
+    assert_int_equal(mo_catalog_reread(c, 0, changed), 0);
+    assert_string_equal(kit_words(c, MO_CAT_TOOLS, &b), "r=0/r s=0/s");
+    mo_catalog_free(other);
+    mo_catalog_free(c);
+    kit_undir(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_foreign),    cmocka_unit_test(test_notes),
         cmocka_unit_test(test_no_file),    cmocka_unit_test(test_unsaved),
+        cmocka_unit_test(test_reread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

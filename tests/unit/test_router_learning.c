@@ -211,6 +211,48 @@ static void torture_body(void *arg)
     mo_router_learning_free(h);
 }
 
+/* Two workers: lessons are known to both at once, and none is lost. */
+static void test_shared(void **state)
+{
+    char path[] = "/tmp/mo-habit-XXXXXX";
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    struct router_learning *p = NULL, *q = NULL;
+    atomic_uint changes = 0;
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    (void)close(fd);
+    (void)unlink(path);
+    p = mo_router_learning_new(l, path);
+    q = mo_router_learning_new(l, path);
+    mo_router_learning_share(p, &changes);
+    mo_router_learning_share(q, &changes);
+    mo_router_learning_teach(p, MO_SPAN("open"), MO_SPAN("b"), MO_SPAN("y"),
+                             true);
+    assert_int_equal(mo_router_learning_count(q), 1);
+    mo_router_learning_teach(q, MO_SPAN("close"), MO_SPAN("b"), MO_SPAN("y"),
+                             true);
+    mo_router_learning_teach(q, MO_SPAN("open"), MO_SPAN("b"), MO_SPAN("y"),
+                             true);
+    assert_int_equal(mo_router_learning_count(p), 2);
+    assert_true(mo_router_learning_lean(p, MO_SPAN("open"), MO_SPAN("b"),
+                                        MO_SPAN("y")) >
+                mo_router_learning_lean(p, MO_SPAN("close"), MO_SPAN("b"),
+                                        MO_SPAN("y")));
+    choose(p, "seldom", "a", "x"); /* a choice is written later */
+    assert_int_equal(mo_router_learning_count(q), 2);
+    mo_router_learning_teach(q, MO_SPAN("open"), MO_SPAN("b"), MO_SPAN("y"),
+                             false);
+    assert_int_equal(mo_router_learning_count(p), 3); /* and not forgotten */
+    mo_router_learning_forget(q);
+    assert_int_equal(mo_router_learning_count(p), 0);
+    mo_router_learning_free(p);
+    mo_router_learning_free(q);
+    assert_int_not_equal(access(path, F_OK), 0);
+    mo_loop_free(l);
+}
+
 static void test_torture(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
@@ -226,7 +268,7 @@ int main(void)
         cmocka_unit_test(test_learns),   cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_whose),    cmocka_unit_test(test_kept),
         cmocka_unit_test(test_bad_file), cmocka_unit_test(test_torture),
-        cmocka_unit_test(test_taught),
+        cmocka_unit_test(test_taught),   cmocka_unit_test(test_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

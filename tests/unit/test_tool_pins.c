@@ -354,6 +354,39 @@ static int set_up(void **state)
     return 0;
 }
 
+/* Two workers: one knows at once what the other has accepted. */
+static void test_shared(void **state)
+{
+    struct mo_tool a = tool("shared", "t", "one"),
+                   b = tool("shared", "t", "two"),
+                   own = tool("shared", "own", "mine");
+    struct mo_tool_pins *p = must_open(), *q = must_open();
+    atomic_uint changes = 0;
+
+    (void)state;
+    mo_tool_pins_share(p, &changes);
+    mo_tool_pins_share(q, &changes);
+    (void)mo_tool_pins_catch_up(q); /* it was read before it was shared */
+    assert_false(mo_tool_pins_catch_up(q));
+    assert_true(look(p, &a, NULL, 0));
+    flush(p);
+    assert_true(mo_tool_pins_catch_up(q));
+    assert_false(mo_tool_pins_catch_up(q));
+    assert_false(look(q, &b, NULL, 0));
+    assert_true(look(p, &own, NULL, 0)); /* not written yet */
+    assert_int_equal(mo_tool_pins_accept(q, &b), 0);
+    flush(q);
+    assert_true(mo_tool_pins_catch_up(p));
+    assert_true(look(p, &b, NULL, 0));
+    assert_false(look(p, &a, NULL, 0));
+    flush(p); /* and what it had seen is kept */
+    assert_true(mo_tool_pins_catch_up(q));
+    own = tool("shared", "own", "yours");
+    assert_false(look(q, &own, NULL, 0));
+    mo_tool_pins_close(q);
+    mo_tool_pins_close(p);
+}
+
 static int tear_down(void **state)
 {
     (void)state;
@@ -368,7 +401,7 @@ int main(void)
         cmocka_unit_test(test_quiet),        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_changed),      cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_two),          cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_broken_later),
+        cmocka_unit_test(test_broken_later), cmocka_unit_test(test_shared),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -318,10 +318,11 @@ static bool has_unread(const struct server_lists *s)
     return false;
 }
 
-void mo_catalog_done(struct mo_catalog *c, unsigned server,
+bool mo_catalog_done(struct mo_catalog *c, unsigned server,
                      struct mo_json capabilities, struct mo_json info)
 {
     struct cat_server *s = NULL;
+    bool written = false;
 
     MO_BUG_ON(server >= c->n);
     s = &c->v[server];
@@ -330,10 +331,57 @@ void mo_catalog_done(struct mo_catalog *c, unsigned server,
     s->lists->known = true;
     s->lists->late = false;
     s->fail[0] = '\0';
-    if (c->cache && s->lists->dirty && !has_unread(s->lists) &&
-        mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists) == 0)
+    if (c->cache && s->lists->dirty && !has_unread(s->lists))
+        written =
+            mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists) == 0;
+    if (written)
         s->lists->dirty = false;
     refresh_why(c);
+    return written;
+}
+
+/* Takes over the lists if the views can be made. */
+static int swap_lists(struct mo_catalog *c, unsigned server,
+                      struct server_lists *l, bool changed[MO_CAT_KINDS])
+{
+    struct cat_server *s = &c->v[server];
+    struct server_lists *old = s->lists;
+    struct cat_view *views[MO_CAT_KINDS] = {NULL};
+
+    s->lists = l;
+    if (views_new(c, c->v, c->n, views) < 0) {
+        s->lists = old;
+        return MO_ENOMEM;
+    }
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        changed[k] = !mo_catalog_view_same(c->view[k], views[k]);
+    views_free(c->view);
+    memcpy(c->view, views, sizeof(c->view));
+    mo_catalog_lists_free(old);
+    s->fail[0] = '\0';
+    c->version++;
+    refresh_why(c);
+    return 0;
+}
+
+int mo_catalog_reread(struct mo_catalog *c, unsigned server,
+                      bool changed[MO_CAT_KINDS])
+{
+    struct server_lists *l = c->cache ? mo_catalog_lists_new() : NULL;
+    const struct cat_server *s = NULL;
+    int rc;
+
+    MO_BUG_ON(server >= c->n);
+    memset(changed, 0, MO_CAT_KINDS * sizeof(*changed));
+    s = &c->v[server];
+    if (!l)
+        return c->cache ? MO_ENOMEM : 0;
+    rc = mo_catalog_cache_read(c->cache, s->name, s->digest, l);
+    if (rc == 0 && l->known)
+        rc = swap_lists(c, server, l, changed);
+    if (c->v[server].lists != l)
+        mo_catalog_lists_free(l);
+    return rc;
 }
 
 void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why)

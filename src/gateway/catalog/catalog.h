@@ -143,9 +143,14 @@ void mo_catalog_note(struct mo_catalog *c, unsigned server,
                      const struct mo_definition_notes *notes);
 /* All four lists of a server were stored: writes them to the cache with its
  * capabilities and serverInfo (objects or none), unless one cannot be read. If
- * that fails, the next call tries again. */
-void mo_catalog_done(struct mo_catalog *c, unsigned server,
+ * that fails, the next call tries again. True: the file is new. */
+bool mo_catalog_done(struct mo_catalog *c, unsigned server,
                      struct mo_json capabilities, struct mo_json info);
+/* Another process has written the file of the server: its lists replace those
+ * that are here. changed: the merged lists of each kind have changed. 0 also
+ * without a usable file, or MO_ENOMEM. */
+int mo_catalog_reread(struct mo_catalog *c, unsigned server,
+                      bool changed[MO_CAT_KINDS]);
 /* Notes why the server's lists cannot be read; NULL: they can. Old lists
  * stay. */
 void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why);

@@ -31,11 +31,14 @@ struct shown_answer {
 struct router_learning {
     struct mo_loop *loop;
     char *path;
-    struct mo_map rows; /* struct pair -> count + COUNT_MAX + 1 */
+    struct mo_map rows;    /* struct pair -> count + COUNT_MAX + 1 */
+    struct mo_map unsaved; /* the same, of what the file does not have yet */
     struct shown_answer shown[LEARNING_SHOWN_MAX];
     size_t next;
     struct mo_timer save;
-    bool on_disk; /* the file existed at the last check */
+    bool on_disk;        /* the file existed at the last check */
+    atomic_uint *shared; /* NULL: there are no other workers */
+    unsigned seen;       /* of it */
 };
 
 /* --- hashes of words and tools ------------------------------------------- */
@@ -90,30 +93,38 @@ static struct mo_span key_of(const struct pair *p)
     return mo_span((const char *)p, sizeof(*p));
 }
 
-static int get_count(const struct router_learning *h, uint64_t word,
-                     uint64_t tool)
+static int count_of(const struct mo_map_entry *en)
 {
-    struct pair p = {word, tool};
-    void *v = mo_map_get(&h->rows, key_of(&p));
+    return (int)(intptr_t)en->value - COUNT_MAX - 1;
+}
+
+static int get_count(const struct mo_map *rows, struct pair p)
+{
+    void *v = mo_map_get(rows, key_of(&p));
 
     return v ? (int)(intptr_t)v - COUNT_MAX - 1 : 0;
 }
 
-static void set_count(struct router_learning *h, struct pair p, int n)
+static void set_count(struct mo_map *rows, struct pair p, int n)
 {
     n = n > COUNT_MAX ? COUNT_MAX : n < -COUNT_MAX ? -COUNT_MAX : n;
     if (n == 0)
-        (void)mo_map_del(&h->rows, key_of(&p));
+        (void)mo_map_del(rows, key_of(&p));
     else
-        (void)mo_map_put(&h->rows, key_of(&p),
+        (void)mo_map_put(rows, key_of(&p),
                          (void *)(intptr_t)(n + COUNT_MAX + 1), NULL);
+}
+
+static void add_count(struct mo_map *rows, struct pair p, int more)
+{
+    set_count(rows, p, get_count(rows, p) + more);
 }
 
 /* A pair with a count of 1 or -1. */
 static bool find_weak_pair(const struct router_learning *h, struct pair *out)
 {
     mo_map_each (en, &h->rows) {
-        int n = (int)(intptr_t)en->value - COUNT_MAX - 1;
+        int n = count_of(en);
 
         if (n != 1 && n != -1)
             continue;
@@ -132,9 +143,7 @@ static void make_room(struct router_learning *h)
     while (find_weak_pair(h, &p))
         (void)mo_map_del(&h->rows, key_of(&p));
     mo_map_each (en, &h->rows) {
-        int n = (int)(intptr_t)en->value - COUNT_MAX - 1;
-
-        en->value = (void *)(intptr_t)(n / 2 + COUNT_MAX + 1);
+        en->value = (void *)(intptr_t)(count_of(en) / 2 + COUNT_MAX + 1);
     }
 }
 
@@ -154,8 +163,24 @@ static void read_rows(struct router_learning *h, const char *text)
         n = strtol(end, &end, 10);
         if (*end != '\n')
             return;
-        set_count(h, pair, (int)n);
+        set_count(&h->rows, pair, (int)n);
         p = end + 1;
+    }
+}
+
+/* The rows of the file, and what we have learnt since. text: ends with NUL; or
+ * NULL, there is no file. */
+static void take_file(struct router_learning *h, const char *text)
+{
+    mo_map_clear(&h->rows);
+    if (text && mo_span_starts(mo_span_cstr(text), MO_SPAN(HEAD)))
+        read_rows(h, text);
+    mo_map_each (en, &h->unsaved) {
+        struct pair p;
+
+        memcpy(&p, en->key, sizeof(p));
+        make_room(h);
+        add_count(&h->rows, p, count_of(en));
     }
 }
 
@@ -164,25 +189,49 @@ static void load_file(struct router_learning *h)
     mo_autobuf struct mo_buf text = {.max = FILE_MAX};
 
     h->on_disk = mo_file_read_own(h->path, &text) == 0;
-    if (mo_span_starts(mo_buf_view(&text), MO_SPAN(HEAD)))
-        read_rows(h, mo_buf_cstr(&text));
+    take_file(h, h->on_disk ? mo_buf_cstr(&text) : NULL);
 }
 
-static void save_file(struct router_learning *h)
+/* The file may have rows of other processes. */
+static int merge_file(void *ctx, struct mo_span text, struct mo_buf *out,
+                      struct mo_err *e)
 {
-    mo_autobuf struct mo_buf b = {.max = FILE_MAX};
+    struct router_learning *h = ctx;
+    mo_autobuf struct mo_buf now = {.max = FILE_MAX};
 
-    (void)mo_buf_puts(&b, HEAD);
+    (void)e;
+    if (mo_buf_span(&now, text) < 0)
+        return MO_ENOMEM;
+    take_file(h, text.p ? mo_buf_cstr(&now) : NULL);
+    (void)mo_buf_puts(out, HEAD);
     mo_map_each (en, &h->rows) {
         struct pair p;
 
         memcpy(&p, en->key, sizeof(p));
-        (void)mo_buf_printf(&b, "%llx %llx %d\n", (unsigned long long)p.word,
-                            (unsigned long long)p.tool,
-                            (int)(intptr_t)en->value - COUNT_MAX - 1);
+        (void)mo_buf_printf(out, "%llx %llx %d\n", (unsigned long long)p.word,
+                            (unsigned long long)p.tool, count_of(en));
     }
-    if (!mo_buf_err(&b) && mo_file_replace(h->path, mo_buf_view(&b), NULL) == 0)
-        h->on_disk = true; /* a failed write only loses what was learnt */
+    return mo_buf_err(out);
+}
+
+/* The others read the file again before they use it. */
+static void tell_others(struct router_learning *h)
+{
+    if (h->shared && atomic_fetch_add(h->shared, 1) == h->seen)
+        h->seen++; /* else another one has written since we read */
+}
+
+static void save_file(struct router_learning *h)
+{
+    const struct mo_file_change c = {
+        .path = h->path, .max = FILE_MAX, .edit = merge_file, .ctx = h};
+
+    mo_timer_stop(h->loop, &h->save);
+    if (mo_file_change(&c, NULL) < 0)
+        return; /* only what was learnt is lost, at the end */
+    h->on_disk = true;
+    mo_map_clear(&h->unsaved);
+    tell_others(h);
 }
 
 static void on_save(struct mo_timer *t)
@@ -190,14 +239,26 @@ static void on_save(struct mo_timer *t)
     save_file(mo_container_of(t, struct router_learning, save));
 }
 
-/* Forgets everything if the file was deleted. */
-static void check_file_removed(struct router_learning *h)
+/* Reads the file if another worker has written it. Forgets everything if it was
+ * deleted. */
+static void check_file(struct router_learning *h)
 {
-    if (!h->on_disk || access(h->path, F_OK) == 0)
+    unsigned seen = h->shared ? atomic_load(h->shared) : h->seen;
+
+    if (h->on_disk && access(h->path, F_OK) < 0) {
+        h->on_disk = false;
+        mo_timer_stop(h->loop, &h->save);
+        mo_map_clear(&h->rows);
+        mo_map_clear(&h->unsaved);
+    }
+    if (seen == h->seen)
         return;
-    h->on_disk = false;
-    mo_timer_stop(h->loop, &h->save);
-    mo_map_clear(&h->rows);
+    h->seen = seen;
+    load_file(h);
+    if (!h->on_disk) { /* another one was told to forget */
+        mo_map_clear(&h->rows);
+        mo_map_clear(&h->unsaved);
+    }
 }
 
 /* --- life ---------------------------------------------------------------- */
@@ -211,11 +272,20 @@ struct router_learning *mo_router_learning_new(struct mo_loop *l,
         return NULL;
     h->loop = l;
     mo_map_init(&h->rows, LEARNING_ROWS_MAX + LEARNING_WORDS_MAX * CANDIDATES);
+    mo_map_init(&h->unsaved, LEARNING_ROWS_MAX);
     mo_timer_init(&h->save, on_save);
     h->path = path ? mo_strndup(path, strlen(path)) : NULL;
     if (h->path)
         load_file(h);
     return h;
+}
+
+void mo_router_learning_share(struct router_learning *h, atomic_uint *changes)
+{
+    if (!h->path)
+        return;
+    h->shared = changes;
+    h->seen = atomic_load(changes) - 1; /* it was read before */
 }
 
 void mo_router_learning_free(struct router_learning *h)
@@ -226,6 +296,7 @@ void mo_router_learning_free(struct router_learning *h)
         save_file(h);
     mo_timer_stop(h->loop, &h->save);
     mo_map_fini(&h->rows);
+    mo_map_fini(&h->unsaved);
     mo_free(h->path);
     mo_free(h);
 }
@@ -239,7 +310,8 @@ static float compute_lean(const struct router_learning *h,
     float sum = 0;
 
     for (size_t i = 0; i < n; i++) {
-        float c = (float)get_count(h, words[i], tool) / LEARNING_FULL;
+        struct pair p = {words[i], tool};
+        float c = (float)get_count(&h->rows, p) / LEARNING_FULL;
 
         sum += c > 1 ? 1 : c < -1 ? -1 : c;
     }
@@ -274,7 +346,7 @@ void mo_router_learning_apply(struct router_learning *h, struct mo_span words,
     size_t n = 0;
     bool any = false;
 
-    check_file_removed(h);
+    check_file(h);
     if (h->rows.len == 0 || a->named)
         return;
     n = read_words(words, v);
@@ -322,12 +394,14 @@ static struct shown_answer *last_shown(struct router_learning *h, uint64_t who)
     return best;
 }
 
-static void add_count(struct router_learning *h, uint64_t word, uint64_t tool,
-                      int more)
+static void learn(struct router_learning *h, uint64_t word, uint64_t tool,
+                  int more)
 {
     struct pair p = {word, tool};
 
-    set_count(h, p, get_count(h, word, tool) + more);
+    add_count(&h->rows, p, more);
+    if (h->path)
+        add_count(&h->unsaved, p, more);
 }
 
 static void save_soon(struct router_learning *h)
@@ -342,7 +416,7 @@ static void learn_choice(struct router_learning *h,
     make_room(h);
     for (size_t i = 0; i < s->nwords; i++) {
         for (size_t k = 0; k <= chosen; k++)
-            add_count(h, s->words[i], s->tools[k], k == chosen ? 1 : -1);
+            learn(h, s->words[i], s->tools[k], k == chosen ? 1 : -1);
     }
     save_soon(h);
 }
@@ -353,7 +427,7 @@ void mo_router_learning_chose(struct router_learning *h, const char *who,
     uint64_t t = hash_tool(server, tool);
     struct shown_answer *s = last_shown(h, hash_text(mo_span_cstr(who)) | 1);
 
-    check_file_removed(h);
+    check_file(h);
     if (!s)
         return;
     for (size_t i = 0; i < s->ntools; i++)
@@ -371,26 +445,31 @@ void mo_router_learning_teach(struct router_learning *h, struct mo_span words,
     uint64_t v[LEARNING_WORDS_MAX];
     size_t n = read_words(words, v);
 
-    check_file_removed(h);
+    check_file(h);
     make_room(h);
     for (size_t i = 0; i < n; i++)
-        add_count(h, v[i], hash_tool(server, tool), right ? 1 : -1);
-    save_soon(h);
+        learn(h, v[i], hash_tool(server, tool), right ? 1 : -1);
+    if (h->shared)
+        save_file(h); /* the person's next request may come to another worker */
+    else
+        save_soon(h);
 }
 
 void mo_router_learning_forget(struct router_learning *h)
 {
     mo_timer_stop(h->loop, &h->save);
     mo_map_clear(&h->rows);
+    mo_map_clear(&h->unsaved);
     memset(h->shown, 0, sizeof(h->shown));
     if (h->path)
         (void)unlink(h->path);
     h->on_disk = false;
+    tell_others(h);
 }
 
 size_t mo_router_learning_count(struct router_learning *h)
 {
-    check_file_removed(h);
+    check_file(h);
     return h->rows.len;
 }
 
@@ -399,6 +478,7 @@ float mo_router_learning_lean(struct router_learning *h, struct mo_span words,
 {
     uint64_t v[LEARNING_WORDS_MAX];
 
+    check_file(h);
     if (h->rows.len == 0)
         return 0;
     return compute_lean(h, v, read_words(words, v), hash_tool(server, tool));

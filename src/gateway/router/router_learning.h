@@ -15,6 +15,8 @@
 #ifndef MO_GATEWAY_ROUTER_ROUTER_LEARNING_H
 #define MO_GATEWAY_ROUTER_ROUTER_LEARNING_H
 
+#include <stdatomic.h>
+
 #include "loop/loop.h"
 #include "route/route.h"
 
@@ -34,6 +36,10 @@ struct router_learning;
 /* path NULL: in memory only. NULL: out of memory. */
 struct router_learning *mo_router_learning_new(struct mo_loop *l,
                                                const char *path);
+/* Shares it with other workers, which have the same file: `changes` counts how
+ * often it was written. Choices are written within LEARNING_SAVE_MS, lessons at
+ * once. */
+void mo_router_learning_share(struct router_learning *h, atomic_uint *changes);
 void mo_router_learning_free(struct router_learning *h); /* may be NULL */
 
 /* Adjusts scores and confidences of an answer and sorts it again. */

@@ -2,6 +2,8 @@
 #ifndef MO_GATEWAY_STATE_OPTS_H
 #define MO_GATEWAY_STATE_OPTS_H
 
+#include <stdatomic.h>
+
 #include "config/choices.h"
 #include "gateway/upstream/upstream.h"
 #include "policy/approval_hooks.h"
@@ -12,6 +14,14 @@
 #define MO_GW_OURS    "router/"
 
 struct mo_budget; /* budget/budget.h */
+
+#define MO_LISTS_SHARED 256
+
+/* Memory of all workers: how often lists of servers were written to the cache,
+ * in all and by a hash of the server's name. */
+struct mo_lists_shared {
+    atomic_uint all, v[MO_LISTS_SHARED];
+};
 
 struct mo_gateway_opts {
     struct mo_upstream_opts up; /* the loop, and how servers are reached */

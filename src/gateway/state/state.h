@@ -94,6 +94,7 @@ struct server_slot {     /* a configured server */
     struct mo_child *held;
     bool holding;
     unsigned nwatched; /* resources with a subscription */
+    unsigned shared;   /* of g->lists, as far as its lists were read */
 };
 
 struct watched_resource {
@@ -140,6 +141,10 @@ struct mo_gateway {
     void (*restart)(struct mo_gateway *g, struct mo_ep_call *c);
     void (*read_lists)(struct gw_child *k, unsigned kinds);
     struct mo_latency latency;
+    struct mo_lists_shared *lists; /* NULL: there are no other workers */
+    unsigned lists_all;            /* of it, as far as they were read */
+    void (*tell)(void *ctx);
+    void *tell_ctx;
     struct server_slot **v;
     size_t n;
     struct mo_upstream_pool pool;
