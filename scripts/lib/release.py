@@ -22,6 +22,14 @@ def version():
     return re.search(r"version : '([^']+)'", text)[1]
 
 
+def changes():
+    """Version and date of the newest heading in CHANGES.md; the date may be
+    "unreleased"."""
+    head = re.search(r"^## (\S+) \((\d{4}-\d\d-\d\d|unreleased)\)$",
+                     (TOP / "CHANGES.md").read_text(), re.M)
+    return (head[1], head[2]) if head else ("missing", "unreleased")
+
+
 def facts():
     """packaging/release.json, or the file that MO_RELEASE_FACTS names: the name
     in MCP registries, and where files and images are published."""
