@@ -3,7 +3,8 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-kube build release asan clang lint format fuzz bench docs \
-	conformance long screenshots setup clean install uninstall deb dist test-package
+	conformance long screenshots setup clean install uninstall deb dist test-package \
+	test-reproducible
 
 V ?=
 export V JOBS CI
@@ -14,7 +15,7 @@ bin := build/src/app/mcp-orchestrator
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
-	    awk -F '\t' '{ printf "make %-11s %s\n", $$1, $$2 }'
+	    awk -F '\t' '{ printf "make %-17s %s\n", $$1, $$2 }'
 
 run: ## set up, build and start; prints the page's address
 	@scripts/setup --for run
@@ -65,8 +66,12 @@ test-package: ## the tests of the Debian package, the tarball and the image
 	@scripts/setup --for package
 	@scripts/build release
 	@scripts/deb --check
-	@scripts/dist $(shell dpkg --print-architecture) sums
+	@scripts/dist $(shell dpkg --print-architecture) bundle sums
 	@scripts/test --package $(TESTS)
+
+test-reproducible: ## build a release twice, in different surroundings, and compare
+	@scripts/setup --for reproducible
+	@scripts/reproducible $(ARCHES)
 
 lint: ## format, layers, banned calls, clang-tidy, docs, hardening
 	@scripts/setup --for lint
@@ -86,7 +91,7 @@ conformance: ## the official MCP suite, both wires, server and client
 	@scripts/build asan
 	@scripts/conformance
 
-long: ## crowds (100,000 calls; ten minutes of failures), all suites with two workers, all of clang-tidy, 20 published servers
+long: ## crowds (100,000 calls; ten minutes of failures), all suites with two workers, all of clang-tidy, 20 published servers, two builds of a release
 	@scripts/setup --for test
 	@scripts/build asan
 	@scripts/build bench
@@ -98,6 +103,7 @@ long: ## crowds (100,000 calls; ten minutes of failures), all suites with two wo
 	@scripts/lint tidy
 	@for part in 1 2 3 4 5 6 7; do \
 	    MO_PUBLISHED=$$part scripts/test it/mcp_published || exit 1; done
+	@$(MAKE) --no-print-directory test-reproducible
 
 bench: ## build and run the benchmarks
 	@scripts/setup --for bench
@@ -117,4 +123,4 @@ setup: ## install everything the targets above may need
 	@scripts/setup --for all
 
 clean: ## remove what was built; keeps the installed npm packages
-	rm -rf build build-* dist ui/dist ui/dist.sum *.log
+	rm -rf build build-* dist ui/dist ui/dist.sum ui/dist.packages *.log

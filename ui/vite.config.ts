@@ -54,6 +54,44 @@ function packed(): Plugin {
   };
 }
 
+/** The npm package that a module belongs to, or nothing. Compilers call theirs
+ *  \0vite/NAME. */
+function packageOf(id: string): string | undefined {
+  return (/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(`/${id}`)
+    ?? /^\0((?:@[^/]+\/)?[\w.-]+)\//.exec(id))?.[1];
+}
+
+/** Writes dist.packages beside the page: the npm packages with code, styles or
+ *  fonts in it, a name a line. scripts/sbom reads it. */
+function listPackages(): Plugin {
+  const styles = new Set<string>();
+  let file = '';
+  return {
+    name: 'list-packages',
+    apply: 'build',
+    enforce: 'pre', // before the styles are compiled
+    configResolved: (config) => {
+      file = `${config.build.outDir}.packages`;
+    },
+    // `@import` is resolved by the compiler of styles; no module remains of it.
+    transform(code, id) {
+      if (!/\.css(\?|$)/.test(id)) return;
+      for (const [, name] of code.matchAll(/@import\s+["']([^."'/][^"']*)["']/g))
+        styles.add(name.startsWith('@') ? name.split('/', 2).join('/') : name.split('/')[0]);
+    },
+    generateBundle(_options, bundle) {
+      const found = new Set(styles);
+      for (const part of Object.values(bundle)) {
+        const files = part.type === 'asset'
+          ? part.originalFileNames
+          : Object.entries(part.modules).filter(([, m]) => m.renderedLength > 0).map(([id]) => id);
+        for (const name of files.map(packageOf)) if (name) found.add(name);
+      }
+      writeFileSync(file, [...found].sort().map((name) => `${name}\n`).join(''));
+    },
+  };
+}
+
 /** Preloads the fonts with the page, so that text is laid out only once. */
 function fontsFirst(): Plugin {
   return {
@@ -76,7 +114,7 @@ function fontsFirst(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [vue(), tailwind(), fontsFirst(), packed()],
+  plugins: [listPackages(), vue(), tailwind(), fontsFirst(), packed()],
   define: {
     __VUE_OPTIONS_API__: 'false',
     __VUE_PROD_DEVTOOLS__: 'false',

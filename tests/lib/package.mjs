@@ -1,11 +1,15 @@
 // Programs that are run to their end, for the tests of packages.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const top = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+
+/** The version in meson.build. */
+export const version = /version : '([^']+)'/.exec(readFileSync(join(top, 'meson.build'), 'utf8'))[1];
 
 /** {code, out, err} of a program. */
 export const run = (file, args, { input = '', ...options } = {}) =>

@@ -1,11 +1,12 @@
 // make install and make uninstall, and the tarball of a release.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 
+import parseLicense from './node_modules/spdx-expression-parse/index.js';
 import { files, good, released, run, top } from '../lib/package.mjs';
 
 let dir;
@@ -53,14 +54,65 @@ test('the tarball has a program that needs no library, and nothing of where it w
   assert.ok(says.trim().length > 0);
 });
 
-test('what is inside is listed', async () => {
-  const sbom = JSON.parse(await readFile(await released(new RegExp(`linux-${machine}\\.spdx\\.json$`))));
-  assert.equal(sbom.spdxVersion, 'SPDX-2.3');
-  const names = sbom.packages.map((p) => p.name);
-  for (const name of ['mcp-orchestrator', 'libssl-dev', 'curl', 'llhttp', 'npm:vue'])
-    assert.ok(names.includes(name), name);
-  assert.deepEqual(sbom.packages.filter((p) => !p.versionInfo || !p.licenseDeclared), []);
-  assert.equal(sbom.relationships.length, sbom.packages.length);
+describe('the list of what is inside', () => {
+  let sbom;
+  const below = (name, kind) => {
+    const id = sbom.packages.find((p) => p.name === name).SPDXID;
+    return sbom.relationships.filter((r) => r.spdxElementId === id && r.relationshipType === kind)
+      .map((r) => sbom.packages.find((p) => p.SPDXID === r.relatedSpdxElement).name).sort();
+  };
+  const check = async (value) => {
+    const file = join(dir, 'x.spdx.json');
+    await writeFile(file, JSON.stringify(value));
+    return run(join(top, 'scripts/sbom'), ['--check', file]);
+  };
+  before(async () => {
+    sbom = JSON.parse(await readFile(await released(new RegExp(`linux-${machine}\\.spdx\\.json$`))));
+  });
+
+  test('has what is linked, embedded and in the image', () => {
+    assert.deepEqual(below('mcp-orchestrator', 'STATIC_LINK'), ['curl', 'libc6-dev', 'libgcc', 'libnghttp2-dev',
+      'libsodium-dev', 'libsqlite3-dev', 'libssl-dev', 'libstemmer-dev', 'libuv1-dev', 'llhttp', 'zlib1g-dev']);
+    assert.deepEqual(below('mcp-orchestrator', 'CONTAINS'), ['mcp-orchestrator-page', 'mo-box', 'mo-toolbox', 'router-vectors']);
+    assert.deepEqual(below('mo-toolbox', 'STATIC_LINK'), ['musl-dev']);
+    assert.deepEqual(below('mcp-orchestrator-image', 'CONTAINS'), ['busybox-static', 'ca-certificates', 'mcp-orchestrator']);
+  });
+
+  test('has exactly the npm packages of the page', async () => {
+    const listed = (await readFile(join(top, 'ui/dist.packages'), 'utf8')).trim().split('\n').map((n) => `npm:${n}`);
+    assert.deepEqual(below('mcp-orchestrator-page', 'CONTAINS'), listed.sort());
+    for (const name of ['npm:@vue/runtime-core', 'npm:socket.io-client', 'npm:tailwindcss', 'npm:@fontsource-variable/inter'])
+      assert.ok(listed.includes(name), name);
+    for (const name of ['npm:@vue/compiler-sfc', 'npm:typescript', 'npm:postcss'])
+      assert.ok(!listed.includes(name), `${name} only compiles the page`);
+  });
+
+  test('has licenses that exist', () => {
+    for (const p of sbom.packages) assert.ok(parseLicense(p.licenseDeclared), p.name);
+  });
+
+  const wrong = {
+    'dataLicense is not CC0-1.0': (d) => { d.dataLicense = 'MIT'; },
+    'not an address without a fragment': (d) => { d.documentNamespace += '#x'; },
+    'created is not a date': (d) => { d.creationInfo.created = '2026-11-17'; },
+    'creators are not': (d) => { d.creationInfo.creators = ['me']; },
+    'llhttp has no copyrightText': (d) => { delete d.packages.find((p) => p.name === 'llhttp').copyrightText; },
+    'licenseDeclared is MIT and others': (d) => { d.packages[2].licenseDeclared = 'MIT and others'; },
+    'a checksum is wrong': (d) => { d.packages[0].checksums[0].checksumValue = 'abc'; },
+    'is there twice': (d) => { d.packages[1].SPDXID = d.packages[0].SPDXID; },
+    'is not reached from the document': (d) => { d.relationships.pop(); },
+    'in a relationship, but not there': (d) => { d.packages.pop(); },
+    'is not a package URL': (d) => { d.packages[2].externalRefs[0].referenceLocator = 'curl'; },
+  };
+  test('obeys SPDX 2.3; the check refuses each fault', async () => {
+    assert.deepEqual(await check(sbom), { code: 0, out: '', err: '' });
+    for (const [says, spoil] of Object.entries(wrong)) {
+      const bad = structuredClone(sbom);
+      spoil(bad);
+      const { code, err } = await check(bad);
+      assert.deepEqual([code, err.includes(says)], [1, true], `${says}: ${err}`);
+    }
+  });
 });
 
 test('the checksums are those of the files', async () => {
