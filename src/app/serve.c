@@ -162,7 +162,7 @@ static void on_file_written(void *ctx)
 {
     struct server *s = ctx;
 
-    mo_serve_reload(s);
+    mo_serve_reload(s, "api");
     mo_worker_wrote(&s->worker);
 }
 
@@ -462,7 +462,7 @@ static void on_hangup(struct server *s)
 {
     if (!s->worker.number)
         mo_service_manager_reloading();
-    mo_serve_reload(s);
+    mo_serve_reload(s, "signal");
     if (!s->worker.number)
         mo_service_manager_ready();
 }
@@ -667,7 +667,7 @@ static int serve(struct mo_config_holder *h, struct mo_log *log,
     mo_serve_watch(&s);
     mo_serve_metrics(&s);
     if (s.worker.again && mo_config_stale(h))
-        mo_serve_reload(&s); /* the parent has that of the start */
+        mo_serve_reload(&s, "file"); /* the parent has that of the start */
     mo_loop_run(s.loop);
     free_server(&s);
     mo_log(log, MO_INFO, "serve", "stopped");
