@@ -1,9 +1,13 @@
 #include "config/state_record.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 
 static int make_path(char out[PATH_MAX], const char *dir, struct mo_err *e)
 {
@@ -62,4 +66,35 @@ int mo_state_record_write(const char *dir, struct mo_err *e)
     if (mo_buf_err(&b) == 0 && make_path(path, dir, NULL) == 0)
         (void)mo_file_save(path, mo_buf_view(&b), 0600, NULL);
     return 0;
+}
+
+/* --- in use ----------------------------------------------------------------
+ */
+
+static bool is_locked(int fd, int how)
+{
+    return flock(fd, how | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+int mo_state_use(const char *dir, int *fd, struct mo_err *e)
+{
+    *fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0 || !is_locked(*fd, LOCK_SH))
+        return 0; /* whoever needs a directory that is missing says so */
+    mo_close_fd(fd);
+    return mo_fail(e, MO_EBUSY,
+                   "a backup is being restored to %.120s: try again when that "
+                   "is done",
+                   dir);
+}
+
+int mo_state_replace(int dir_fd, const char *dir, struct mo_err *e)
+{
+    if (!is_locked(dir_fd, LOCK_EX))
+        return 0;
+    return mo_fail(
+        e, MO_EBUSY,
+        "a server runs with %.120s, or a gateway, or a command: stop "
+        "it first",
+        dir);
 }

@@ -24,4 +24,13 @@ int mo_state_record_check(const char *dir, struct mo_err *e);
  * that cannot be written is no error: it is checked only. */
 int mo_state_record_write(const char *dir, struct mo_err *e);
 
+/* Every program that uses the directory holds a shared lock on it, from before
+ * its first look until it ends; `restore` holds the only one. Filesystems
+ * without such locks have none. */
+/* *fd: to keep open; -1 if there is no such directory yet. MO_EBUSY: a backup
+ * is being restored. */
+int mo_state_use(const char *dir, int *fd, struct mo_err *e);
+/* dir_fd: the directory. MO_EBUSY: another program uses it. */
+int mo_state_replace(int dir_fd, const char *dir, struct mo_err *e);
+
 #endif

@@ -4,7 +4,8 @@
  * only regular files with plain names, each once, never over another one. Then
  * the manifest must agree with every file, and the versions must be ours to
  * use. Only then is anything moved: the present files aside, the new ones into
- * their place, the database last. */
+ * their place, the database last. All that time the directory is locked: no
+ * other program uses it (config/state_record.h). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -267,7 +268,8 @@ static int refuse_file(struct restore *r, int dir, const char *name,
                    r->cfg->store.dir, name);
 }
 
-/* A running instance holds its lock (session/instance.h). */
+/* A running instance holds its lock (session/instance.h), also one of a version
+ * that does not lock the directory. */
 static int refuse_running(struct restore *r, int dir, const char *name,
                           struct mo_err *e)
 {
@@ -403,7 +405,9 @@ static int open_all(struct restore *r, struct mo_err *e)
     if (mo_file_mkdir(r->cfg->store.dir, e) < 0)
         return e->code;
     r->dir = open(r->cfg->store.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return r->dir < 0 ? mo_fail_sys(e, "%s", r->cfg->store.dir) : 0;
+    if (r->dir < 0)
+        return mo_fail_sys(e, "%s", r->cfg->store.dir);
+    return mo_state_replace(r->dir, r->cfg->store.dir, e);
 }
 
 static int run_restore(struct mo_cli *c, struct restore *r)
