@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -71,16 +72,30 @@ int mo_state_record_write(const char *dir, struct mo_err *e)
 /* --- in use ----------------------------------------------------------------
  */
 
-static bool is_locked(int fd, int how)
+/* -1: it cannot be made. */
+static int open_lock(const char *dir)
 {
-    return flock(fd, how | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/run", dir);
+
+    if (n < 0 || (size_t)n + sizeof("/" MO_STATE_USE) > sizeof(path))
+        return -1;
+    (void)mkdir(path, 0700);
+    (void)snprintf(path + n, sizeof(path) - (size_t)n, "/" MO_STATE_USE);
+    return open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                0600);
+}
+
+static bool is_taken(int fd, int how)
+{
+    return fd >= 0 && flock(fd, how | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
 int mo_state_use(const char *dir, int *fd, struct mo_err *e)
 {
-    *fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*fd < 0 || !is_locked(*fd, LOCK_SH))
-        return 0; /* whoever needs a directory that is missing says so */
+    *fd = open_lock(dir);
+    if (!is_taken(*fd, LOCK_SH))
+        return 0;
     mo_close_fd(fd);
     return mo_fail(e, MO_EBUSY,
                    "a backup is being restored to %.120s: try again when that "
@@ -88,10 +103,12 @@ int mo_state_use(const char *dir, int *fd, struct mo_err *e)
                    dir);
 }
 
-int mo_state_replace(int dir_fd, const char *dir, struct mo_err *e)
+int mo_state_replace(const char *dir, int *fd, struct mo_err *e)
 {
-    if (!is_locked(dir_fd, LOCK_EX))
+    *fd = open_lock(dir);
+    if (!is_taken(*fd, LOCK_EX))
         return 0;
+    mo_close_fd(fd);
     return mo_fail(
         e, MO_EBUSY,
         "a server runs with %.120s, or a gateway, or a command: stop "

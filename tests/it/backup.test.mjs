@@ -191,7 +191,7 @@ test('damaged files, files of attackers and newer versions change nothing', asyn
     const r = await run(to, 'restore', file);
     assert.equal(r.code, 1, what);
     assert.match(r.err, says, what);
-    assert.deepEqual(await readdir(join(to, 'state')), [], what);
+    assert.deepEqual((await readdir(join(to, 'state'))).filter((n) => n !== 'run'), [], what);
   };
   const put = async (name, data) => (await writeFile(join(top, name), data), join(top, name));
   await refuse('empty', await put('empty', ''));

@@ -38,7 +38,8 @@ struct restore {
     char stage_path[PATH_MAX], db[PATH_MAX];
     struct part v[MO_BACKUP_FILES_MAX];
     size_t n;
-    int fd; /* of the part that is being written */
+    int fd;     /* of the part that is being written */
+    int in_use; /* lock of store.dir */
     struct mo_sha256 sum;
     struct mo_buf manifest;
     bool in_manifest, ended;
@@ -407,7 +408,7 @@ static int open_all(struct restore *r, struct mo_err *e)
     r->dir = open(r->cfg->store.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->dir < 0)
         return mo_fail_sys(e, "%s", r->cfg->store.dir);
-    return mo_state_replace(r->dir, r->cfg->store.dir, e);
+    return mo_state_replace(r->cfg->store.dir, &r->in_use, e);
 }
 
 static int run_restore(struct mo_cli *c, struct restore *r)
@@ -439,12 +440,13 @@ int mo_run_restore(struct mo_cli *c)
         return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
     r->cfg = cfg.now;
     r->file = c->args[0];
-    r->in = r->dir = r->stage = r->fd = -1;
+    r->in = r->dir = r->stage = r->fd = r->in_use = -1;
     mo_buf_init(&r->manifest, MO_BACKUP_MANIFEST_MAX);
     rc = run_restore(c, r);
     mo_close_fd(&r->fd);
     mo_close_fd(&r->stage);
     mo_close_fd(&r->dir);
+    mo_close_fd(&r->in_use);
     mo_close_fd(&r->in);
     mo_buf_fini(&r->manifest);
     mo_free(r);
