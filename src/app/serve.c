@@ -95,7 +95,7 @@ static void end_next(struct server *s)
         mo_approvals_socket_close(mo_take_ptr(&s->approvals_socket),
                                   on_part_gone, s);
     else if (s->agent)
-        mo_agent_setup_close(mo_take_ptr(&s->agent), on_part_gone, s);
+        mo_agent_setup_close(mo_take_ptr(&s->agent), GRACE_MS, on_part_gone, s);
     else if (s->gateway)
         mo_gateway_setup_close(mo_take_ptr(&s->gateway), on_part_gone, s);
     else if (s->runtime)
