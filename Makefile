@@ -66,6 +66,7 @@ test-package: ## the tests of the Debian package, the tarball and the image
 	@scripts/build release
 	@scripts/deb --check
 	@scripts/dist $(shell dpkg --print-architecture) sums
+	@scripts/systemd-root
 	@scripts/test --package $(TESTS)
 
 lint: ## format, layers, banned calls, clang-tidy, docs, hardening
