@@ -218,7 +218,8 @@ static int make_dirs(struct mo_runtime *h, struct mo_err *e)
 
     if (n < 0 || (size_t)n >= sizeof(h->run))
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
-    if (mo_file_mkdir(state, e) < 0 || mo_state_use(state, &h->in_use, e) < 0)
+    if (mo_file_mkdir(state, e) < 0 ||
+        mo_state_use(state, true, &h->in_use, e) < 0)
         return e->code;
     return mo_state_record_write(state, e);
 }

@@ -119,7 +119,7 @@ static int check_state(const struct mo_cli *c, const struct mo_cmd_config *cfg)
     if (mo_span_starts(mo_span_cstr(c->cmd->name), MO_SPAN("config ")) ||
         c->cmd->run == mo_run_restore || c->cmd->run == mo_run_state_check)
         return 0;
-    if (mo_state_use(dir, &lock, &e) < 0)
+    if (mo_state_use(dir, false, &lock, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     if (mo_state_record_check(dir, &e) == 0)
         return 0;

@@ -72,17 +72,20 @@ int mo_state_record_write(const char *dir, struct mo_err *e)
 /* --- in use ----------------------------------------------------------------
  */
 
-/* -1: it cannot be made. */
-static int open_lock(const char *dir)
+/* -1: there is none, or it cannot be made. */
+static int open_lock(const char *dir, bool makes)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s/run", dir);
 
     if (n < 0 || (size_t)n + sizeof("/" MO_STATE_USE) > sizeof(path))
         return -1;
-    (void)mkdir(path, 0700);
+    if (makes)
+        (void)mkdir(path, 0700);
     (void)snprintf(path + n, sizeof(path) - (size_t)n, "/" MO_STATE_USE);
-    return open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+    return open(path,
+                O_RDONLY | (makes ? O_CREAT : 0) | O_NOFOLLOW | O_NONBLOCK |
+                    O_CLOEXEC,
                 0600);
 }
 
@@ -91,9 +94,9 @@ static bool is_taken(int fd, int how)
     return fd >= 0 && flock(fd, how | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-int mo_state_use(const char *dir, int *fd, struct mo_err *e)
+int mo_state_use(const char *dir, bool is_server, int *fd, struct mo_err *e)
 {
-    *fd = open_lock(dir);
+    *fd = open_lock(dir, is_server);
     if (!is_taken(*fd, LOCK_SH))
         return 0;
     mo_close_fd(fd);
@@ -105,7 +108,7 @@ int mo_state_use(const char *dir, int *fd, struct mo_err *e)
 
 int mo_state_replace(const char *dir, int *fd, struct mo_err *e)
 {
-    *fd = open_lock(dir);
+    *fd = open_lock(dir, true);
     if (!is_taken(*fd, LOCK_EX))
         return 0;
     mo_close_fd(fd);

@@ -30,9 +30,9 @@ int mo_state_record_write(const char *dir, struct mo_err *e);
  * run/state.use in it, from before its first look until it ends; `restore`
  * holds the only one. Where such a file cannot be made there is no lock. */
 #define MO_STATE_USE "state.use"
-/* *fd: to keep open; -1 if there is no such directory yet. MO_EBUSY: a backup
- * is being restored. */
-int mo_state_use(const char *dir, int *fd, struct mo_err *e);
+/* is_server: makes the file; a command uses it if a server or a restore has
+ * made it. *fd: to keep open, or -1. MO_EBUSY: a backup is being restored. */
+int mo_state_use(const char *dir, bool is_server, int *fd, struct mo_err *e);
 /* MO_EBUSY: another program uses it. */
 int mo_state_replace(const char *dir, int *fd, struct mo_err *e);
 
