@@ -67,6 +67,7 @@ test-package: ## the tests of the Debian package, the tarball and the image
 	@scripts/build release
 	@scripts/deb --check
 	@scripts/dist $(shell dpkg --print-architecture) bundle sums
+	@scripts/systemd-root
 	@scripts/test --package $(TESTS)
 
 test-reproducible: ## build a release twice, in different surroundings, and compare

@@ -209,7 +209,7 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
     if (rc == 0)
         rc = make_peers(c, h, e);
     if (rc < 0 && c->agent)
-        mo_agent_close(c->agent, on_agent_gone, c);
+        mo_agent_close(c->agent, 0, on_agent_gone, c);
     else if (rc < 0)
         on_agent_gone(c);
     if (rc < 0)
@@ -231,12 +231,12 @@ void mo_agent_setup_reload(struct mo_agent_setup *c,
     mo_config_unref(old);
 }
 
-void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
-                          void *ctx)
+void mo_agent_setup_close(struct mo_agent_setup *c, uint64_t grace_ms,
+                          void (*gone)(void *ctx), void *ctx)
 {
     c->gone = (struct mo_gone){gone, ctx};
     mo_peers_stop(c->peers);
-    mo_agent_close(c->agent, on_agent_gone, c);
+    mo_agent_close(c->agent, grace_ms, on_agent_gone, c);
 }
 
 struct mo_models *mo_agent_setup_models(const struct mo_agent_setup *c)

@@ -27,8 +27,9 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
                         struct mo_runtime *h, struct mo_approvals *approvals,
                         struct mo_gateway_setup *gateway,
                         struct mo_agent_setup **out, struct mo_err *e);
-void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
-                          void *ctx);
+/* grace_ms: as of mo_agent_close(). */
+void mo_agent_setup_close(struct mo_agent_setup *c, uint64_t grace_ms,
+                          void (*gone)(void *ctx), void *ctx);
 /* Applies another configuration to open and new conversations. Waiting calls
  * that the current rules deny are rejected. Model settings apply from the next
  * turn. The rules themselves are reloaded with the approvals, before this

@@ -26,6 +26,7 @@ struct mo_runtime {
     struct mo_box_drivers *sandbox;
     struct mo_sessions *sessions;
     struct mo_control *control;
+    int in_use;            /* lock of the state directory */
     struct mo_later later; /* next step of opening or closing */
     struct mo_err why;     /* reason why opening failed */
     bool closing;
@@ -40,6 +41,7 @@ static void runtime_free(struct mo_runtime *h)
 {
     struct mo_runtime told = *h;
 
+    mo_close_fd(&h->in_use);
     mo_config_unref(h->cfg);
     mo_free(h);
     if (told.done)
@@ -216,7 +218,8 @@ static int make_dirs(struct mo_runtime *h, struct mo_err *e)
 
     if (n < 0 || (size_t)n >= sizeof(h->run))
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
-    if (mo_file_mkdir(state, e) < 0)
+    if (mo_file_mkdir(state, e) < 0 ||
+        mo_state_use(state, true, &h->in_use, e) < 0)
         return e->code;
     return mo_state_record_write(state, e);
 }
@@ -349,6 +352,7 @@ int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
     h->loop = l;
     h->cfg = mo_config_ref(cfg);
     h->want = want;
+    h->in_use = -1;
     h->done = done;
     h->ctx = ctx;
     mo_later_init(&h->later, on_open);

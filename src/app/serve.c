@@ -95,7 +95,7 @@ static void end_next(struct server *s)
         mo_approvals_socket_close(mo_take_ptr(&s->approvals_socket),
                                   on_part_gone, s);
     else if (s->agent)
-        mo_agent_setup_close(mo_take_ptr(&s->agent), on_part_gone, s);
+        mo_agent_setup_close(mo_take_ptr(&s->agent), GRACE_MS, on_part_gone, s);
     else if (s->gateway)
         mo_gateway_setup_close(mo_take_ptr(&s->gateway), on_part_gone, s);
     else if (s->runtime)
@@ -164,7 +164,7 @@ static void on_file_written(void *ctx)
 {
     struct server *s = ctx;
 
-    mo_serve_reload(s);
+    mo_serve_reload(s, "api");
     mo_worker_wrote(&s->worker);
 }
 
@@ -465,7 +465,7 @@ static void on_hangup(struct server *s)
 {
     if (!s->worker.number)
         mo_service_manager_reloading();
-    mo_serve_reload(s);
+    mo_serve_reload(s, "signal");
     if (!s->worker.number)
         mo_service_manager_ready();
 }
@@ -669,7 +669,7 @@ static int serve(struct mo_config_holder *h, struct mo_log *log,
     mo_serve_watch(&s);
     mo_serve_metrics(&s);
     if (s.worker.again && mo_config_stale(h))
-        mo_serve_reload(&s); /* the parent has that of the start */
+        mo_serve_reload(&s, "file"); /* the parent has that of the start */
     mo_loop_run(s.loop);
     free_server(&s);
     mo_log(log, MO_INFO, "serve", "stopped");

@@ -187,13 +187,20 @@ static void apply_config(void *ctx)
     mo_serve_apply_sessions(s);
 }
 
-void mo_serve_reload(struct server *s)
+void mo_serve_reload(struct server *s, const char *by)
 {
+    struct mo_reload_news news;
     struct mo_config_report rep;
 
-    mo_reload(s->config, s->log, &rep, apply_config, s);
-    if (s->approvals && s->worker.number <= 1) /* once, by the first worker */
-        mo_audit_untrusted(mo_approvals_audit(s->approvals), &rep);
+    mo_reload(s->config, s->first, s->log, &rep, &news, apply_config, s);
+    if (s->approvals && s->worker.number <= 1) { /* once, by the first worker */
+        struct mo_audit *log = mo_approvals_audit(s->approvals);
+
+        mo_audit_untrusted(log, &rep);
+        mo_audit_reloaded(log, s->config->path, by, &news);
+    }
+    mo_buf_fini(&news.changed);
+    mo_buf_fini(&news.waiting);
 }
 
 static void check_helper(struct server *s)
@@ -213,7 +220,7 @@ static void on_watch(struct mo_timer *t)
 
     check_helper(s);
     if (mo_config_stale(s->config))
-        mo_serve_reload(s);
+        mo_serve_reload(s, "file");
     mo_timer_start(s->loop, t, MO_RELOAD_WATCH_MS);
 }
 

@@ -147,7 +147,9 @@ void mo_serve_keep_logins(struct server *s);
 void mo_serve_tell_people(struct server *s);
 /* Makes the link for `open`, which asks for it over the approvals socket. */
 void mo_serve_make_link(struct server *s);
-void mo_serve_reload(struct server *s);
+/* by: what caused it, for the audit log: "signal", "file" (it has changed),
+ * "api" (this server has changed it). */
+void mo_serve_reload(struct server *s, const char *by);
 /* Applies the configuration to sessions and conversations, if they are open. */
 void mo_serve_apply_sessions(struct server *s);
 /* Checks from now on whether a file of the configuration has changed. */

@@ -65,3 +65,23 @@ void mo_audit_untrusted(struct mo_audit *a, const struct mo_config_report *rep)
         mo_audit_attempt(a, &row);
     }
 }
+
+void mo_audit_reloaded(struct mo_audit *a, const char *path, const char *by,
+                       const struct mo_reload_news *news)
+{
+    struct texts t;
+    struct mo_audit_row row = row_of(&t, path);
+
+    if (!news->is_loaded) {
+        row.reason = "invalid";
+        mo_audit_attempt(a, &row);
+        return;
+    }
+    if (!news->changed.len)
+        return;
+    row.outcome = "loaded";
+    row.by = by;
+    row.changed = mo_buf_view(&news->changed);
+    row.waiting = mo_buf_view(&news->waiting);
+    mo_audit_note(a, &row);
+}

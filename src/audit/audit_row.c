@@ -46,6 +46,8 @@ void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r)
     mo_jw_member_opt(&w, "program", r->program);
     mo_jw_member_opt(&w, "origin", r->origin);
     mo_jw_member_opt(&w, "path", r->path);
+    mo_jw_member_raw(&w, "changed", r->changed);
+    mo_jw_member_raw(&w, "waiting", r->waiting);
     if (r->count)
         mo_jw_member_u64(&w, "count", r->count);
     if (r->result) {

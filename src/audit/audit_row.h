@@ -20,6 +20,7 @@ struct mo_audit_row {
     struct mo_span subject; /* value of that member */
     struct mo_span name, server, session, tool, call;
     struct mo_span args, plan, entry; /* JSON */
+    struct mo_span changed, waiting;  /* JSON: keys of the configuration */
     const char *digest, *action, *by, *decided_by;
     const char *outcome, *reason;
     const char *via; /* member "door", of a row without a decision */

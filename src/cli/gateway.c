@@ -22,6 +22,7 @@
 
 struct gateway {
     struct mo_cmd_config config;
+    const struct mo_config *first; /* of the start */
     struct mo_log log;
     struct mo_loop *loop;
     struct mo_telemetry *telemetry; /* NULL: it is off */
@@ -50,12 +51,17 @@ static void apply_config(void *ctx)
         mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the old servers");
 }
 
-static void reload_config(struct gateway *g)
+static void reload_config(struct gateway *g, const char *by)
 {
+    struct mo_audit *audit = mo_approvals_audit(g->approvals);
+    struct mo_reload_news news;
     struct mo_config_report rep;
 
-    mo_reload(&g->config.h, &g->log, &rep, apply_config, g);
-    mo_audit_untrusted(mo_approvals_audit(g->approvals), &rep);
+    mo_reload(&g->config.h, g->first, &g->log, &rep, &news, apply_config, g);
+    mo_audit_untrusted(audit, &rep);
+    mo_audit_reloaded(audit, g->config.h.path, by, &news);
+    mo_buf_fini(&news.changed);
+    mo_buf_fini(&news.waiting);
 }
 
 static void on_watch(struct mo_timer *t)
@@ -63,7 +69,7 @@ static void on_watch(struct mo_timer *t)
     struct gateway *g = mo_container_of(t, struct gateway, watch);
 
     if (mo_config_stale(&g->config.h))
-        reload_config(g);
+        reload_config(g, "file");
     mo_timer_start(g->loop, t, MO_RELOAD_WATCH_MS);
 }
 
@@ -104,7 +110,7 @@ static void on_signal(void *ctx, int signo)
     struct gateway *g = ctx;
 
     if (signo == SIGHUP && g->io)
-        reload_config(g);
+        reload_config(g, "signal");
     else if (g->io)
         mo_ep_stdio_close(g->io);
 }
@@ -244,6 +250,7 @@ int mo_run_gateway(struct mo_cli *c)
 
     if (rc)
         return rc;
+    g.first = mo_config_ref(g.config.now);
     (void)signal(SIGPIPE, SIG_IGN);
     mo_log_init(&g.log, STDERR_FILENO);
     mo_log_collect(&g.log);
@@ -264,6 +271,7 @@ int mo_run_gateway(struct mo_cli *c)
     }
     free_gateway(&g);
     mo_log_fini(&g.log);
+    mo_config_unref(g.first);
     mo_cmd_close(&g.config);
     return rc;
 }

@@ -107,16 +107,21 @@ void mo_cmd_print_report(const struct mo_cli *c,
                       rep->errors + rep->warnings - rep->kept);
 }
 
-/* A state directory that a newer version has changed is left alone. Commands
- * about the configuration use none; restore replaces it, state check says it.
- */
+/* A state directory that a newer version has changed is left alone, and one
+ * that is being restored. Commands about the configuration use none; restore
+ * replaces it, state check says it. The lock is held until the process ends. */
 static int check_state(const struct mo_cli *c, const struct mo_cmd_config *cfg)
 {
+    const char *dir = cfg->now->store.dir;
     struct mo_err e = {0};
+    int lock;
 
     if (mo_span_starts(mo_span_cstr(c->cmd->name), MO_SPAN("config ")) ||
-        c->cmd->run == mo_run_restore || c->cmd->run == mo_run_state_check ||
-        mo_state_record_check(cfg->now->store.dir, &e) == 0)
+        c->cmd->run == mo_run_restore || c->cmd->run == mo_run_state_check)
+        return 0;
+    if (mo_state_use(dir, false, &lock, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    if (mo_state_record_check(dir, &e) == 0)
         return 0;
     return mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
 }

@@ -1,9 +1,14 @@
 #include "config/state_record.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 
 static int make_path(char out[PATH_MAX], const char *dir, struct mo_err *e)
 {
@@ -62,4 +67,54 @@ int mo_state_record_write(const char *dir, struct mo_err *e)
     if (mo_buf_err(&b) == 0 && make_path(path, dir, NULL) == 0)
         (void)mo_file_save(path, mo_buf_view(&b), 0600, NULL);
     return 0;
+}
+
+/* --- in use ----------------------------------------------------------------
+ */
+
+/* -1: there is none, or it cannot be made. */
+static int open_lock(const char *dir, bool makes)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/run", dir);
+
+    if (n < 0 || (size_t)n + sizeof("/" MO_STATE_USE) > sizeof(path))
+        return -1;
+    if (makes)
+        (void)mkdir(path, 0700);
+    (void)snprintf(path + n, sizeof(path) - (size_t)n, "/" MO_STATE_USE);
+    return open(path,
+                O_RDONLY | (makes ? O_CREAT : 0) | O_NOFOLLOW | O_NONBLOCK |
+                    O_CLOEXEC,
+                0600);
+}
+
+static bool is_taken(int fd, int how)
+{
+    return fd >= 0 && flock(fd, how | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+int mo_state_use(const char *dir, bool is_server, int *fd, struct mo_err *e)
+{
+    *fd = open_lock(dir, is_server);
+    if (!is_taken(*fd, LOCK_SH))
+        return 0;
+    mo_close_fd(fd);
+    return mo_fail(e, MO_EBUSY,
+                   "a backup is being restored to %.120s: try again when that "
+                   "is done",
+                   dir);
+}
+
+int mo_state_replace(const char *dir, int *fd, struct mo_err *e)
+{
+    *fd = open_lock(dir, true);
+    if (!is_taken(*fd, LOCK_EX))
+        return 0;
+    mo_close_fd(fd);
+    return mo_fail(
+        e, MO_EBUSY,
+        "a server runs with %.120s, or a gateway, or a command: stop "
+        "it first",
+        dir);
 }

@@ -90,6 +90,9 @@ static const char *const migrations[MO_SQL_VERSION] = {
      " n INTEGER NOT NULL, PRIMARY KEY (day, name)) WITHOUT ROWID;"),
     /* 5: who may read a session */
     "ALTER TABLE session ADD COLUMN shares TEXT NOT NULL DEFAULT '';",
+#ifdef MO_NEXT_MIGRATION
+    MO_NEXT_MIGRATION, /* of a test */
+#endif
 };
 
 static const char *const statements[MO_SQL_N] = {

@@ -114,6 +114,47 @@ test('a backup while the server writes is one moment, and a running server is no
   assert.match((await ok(to, 'state', 'check')).out, /\nok\n$/);
 });
 
+test('nothing starts in the middle of a restore', async () => {
+  const from = await place('middle');
+  const file = join(top, 'middle.tar');
+  await ok(from, 'backup', '--secrets', file);
+  const bytes = await readFile(file);
+  const to = await place('middle-to', { filled: false });
+  const pipe = join(top, 'middle.pipe');
+  execFileSync('mkfifo', [pipe]);
+  const restore = run(to, 'restore', pipe);
+  const end = await open(pipe, 'w');
+  await end.write(bytes.subarray(0, 2048));
+  await until(async () => (await readdir(join(to, 'state')).catch(() => [])).some((n) => /^restore-.*\.tmp$/.test(n)), 'the restore to begin');
+  for (const args of [['serve', '--port', '0'], ['secrets', 'list'], ['audit', 'verify'], ['backup', join(top, 'x.tar')]]) {
+    const r = await run(to, ...args);
+    assert.equal(r.code, 1, args.join(' ') + r.out + r.err);
+    assert.match(r.err, /a backup is being restored to .*: try again/);
+  }
+  const second = await run(to, 'restore', file);
+  assert.equal(second.code, 1);
+  assert.match(second.err, /a server runs with .*: stop it first/);
+  assert.equal((await run(to, 'config', 'show')).code, 0);
+  await end.write(bytes.subarray(2048));
+  await end.close();
+  assert.equal((await restore).code, 0);
+  assert.match((await ok(to, 'audit', 'verify')).out, /^ok/);
+
+  // and not while a command without a lock of its own is at work
+  const key = (await ok(to, 'secrets', 'list')).out;
+  assert.match(key, /fixture-secret/);
+  const child = execFile(BIN, ['gateway'], { cwd: to, env: { PATH: process.env.PATH, HOME: to, ASAN_OPTIONS: 'detect_leaks=0' } });
+  const over = new Promise((resolve) => child.once('exit', resolve));
+  child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  const busy = await run(to, 'restore', '--force', file);
+  assert.equal(busy.code, 1);
+  assert.match(busy.err, /or a gateway, or a command: stop it first/);
+  child.stdin.end();
+  await over;
+  assert.match((await ok(to, 'restore', '--force', file)).err, /files restored/);
+});
+
 test('a state that is there is kept; --force moves it aside', async () => {
   const from = await place('force');
   const file = join(top, 'force.tar');
@@ -150,7 +191,7 @@ test('damaged files, files of attackers and newer versions change nothing', asyn
     const r = await run(to, 'restore', file);
     assert.equal(r.code, 1, what);
     assert.match(r.err, says, what);
-    assert.deepEqual(await readdir(join(to, 'state')), [], what);
+    assert.deepEqual((await readdir(join(to, 'state'))).filter((n) => n !== 'run'), [], what);
   };
   const put = async (name, data) => (await writeFile(join(top, name), data), join(top, name));
   await refuse('empty', await put('empty', ''));

@@ -206,3 +206,42 @@ test('a changed configuration reaches open conversations', async (t) => {
     assert.match(why, /1 sessions are open already/);
   });
 });
+
+test('a reload says what waits for a restart, in the log and in the audit log', async (t) => {
+  const house = await House.start({ config: { sandbox: { driver: 'native', warm: 0, memoryMb: 300 } } });
+  t.after(() => house.stop());
+  const rows = async () => (await house.get('/api/audit?limit=100')).body.rows.map((r) => r.what).filter((r) => r.kind === 'config');
+  const newest = async (n) => {
+    await until(async () => (await rows()).length === n, `${n} rows`);
+    return (await rows())[0];
+  };
+  const box = (memoryMb) => ({ sandbox: { driver: 'native', warm: 0, memoryMb } });
+
+  await reconfigure(house, { ...box(400), llm: { ...LLM, maxSteps: 7 } });
+  const one = await newest(1);
+  assert.equal(one.outcome, 'loaded');
+  assert.match(one.by, /^(signal|file)$/); // whichever came first
+  assert.equal(one.who, `uid ${process.getuid()}`);
+  assert.match(one.path, /mcp-orchestrator\.json$/);
+  assert.deepEqual(one.waiting, ['sandbox.memoryMb']);
+  assert.ok(one.changed.includes('llm.maxSteps') && one.changed.includes('sandbox.memoryMb'), JSON.stringify(one));
+
+  // it still waits when another key changes
+  await reconfigure(house, { ...box(400), llm: { ...LLM, maxSteps: 8 } });
+  const two = await newest(2);
+  assert.deepEqual([two.changed, two.waiting], [['llm.maxSteps'], ['sandbox.memoryMb']]);
+  await until(() => house.server.log.includes('waiting for a restart: [\\"sandbox.memoryMb\\"]'), 'the list in the log');
+
+  // an invalid file changes nothing, and is a row
+  await writeFile(join(house.dir, 'mcp-orchestrator.json'), '{"llm": {"maxSteps": "many"}}');
+  house.server.child.kill('SIGHUP');
+  const three = await newest(3);
+  assert.deepEqual([three.outcome, three.reason], ['refused', 'invalid']);
+  assert.match(house.server.log, /keeping the old configuration/);
+
+  // back to the value of the start: nothing waits
+  await reconfigure(house, { ...box(300), llm: { ...LLM, maxSteps: 8 } });
+  await until(() => /sandbox\.memoryMb changed; it is again as it was at the start/.test(house.server.log), 'a word on it');
+  const four = await newest(4);
+  assert.deepEqual([four.changed, four.waiting], [['sandbox.memoryMb'], undefined]);
+});

@@ -2,16 +2,16 @@
 // program under test: everything is there. And what newer versions have written
 // is left alone.
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { BIN } from './server.mjs';
-import { House } from './talk_kit.mjs';
+import { BIN, Server, until, within } from './server.mjs';
+import { House, run as command } from './talk_kit.mjs';
 
 const TAR = fileURLToPath(new URL('../fixtures/state-0.1/state.tar', import.meta.url));
 const headers = { authorization: 'Bearer a-token-of-the-fixture-0123456789abcdef' };
@@ -30,10 +30,11 @@ async function unpack(to) {
 }
 
 /** A command to its end: {code, out, err}. */
-const run = (at, ...args) =>
+const run = (at, ...args) => runAs(BIN, at, ...args);
+const runAs = (bin, at, ...args) =>
   new Promise((resolve) => {
     const env = { PATH: process.env.PATH, HOME: at, ASAN_OPTIONS: 'detect_leaks=0' };
-    const child = execFile(BIN, args, { cwd: at, env }, (error, out, err) =>
+    const child = execFile(bin, args, { cwd: at, env }, (error, out, err) =>
       resolve({ code: error ? child.exitCode : 0, out, err }));
   });
 const json = (r) => (assert.equal(r.code, 0, r.err), JSON.parse(r.out));
@@ -113,4 +114,100 @@ test('a state directory of a newer version', async () => {
   } finally {
     await rm(at, { recursive: true });
   }
+});
+
+// The same program with the next formats: the state directory may be used by 0.1,
+// the database may not.
+const NEXT = join(process.env.MO_BUILD ?? fileURLToPath(new URL('../../build-asan', import.meta.url)), 'tests/it/next_version');
+
+/** The sockets of the keepers of boxes: of the same processes, if they are the same. */
+async function boxes(dir) {
+  const at = join(dir, 'state/boxes');
+  const names = (await readdir(at)).filter((n) => n.endsWith('.sock')).sort();
+  return Promise.all(names.map(async (n) => `${n} ${(await stat(join(at, n))).ino}`));
+}
+
+test('0.1 is replaced by 0.2 with sessions open, and cannot be put back', async (t) => {
+  const house = await House.start({
+    oneProcess: 'the boxes of one server are counted',
+    config: { store: { dir: 'state' }, approvals: { timeoutSeconds: 600 } },
+  });
+  t.after(() => house.stop());
+  const set = spawnSync(BIN, ['secrets', 'set', 'of-0.1'], { cwd: house.dir, input: 'a value of 0.1', encoding: 'utf8',
+    env: { PATH: process.env.PATH, HOME: house.dir, ASAN_OPTIONS: 'detect_leaks=0' } });
+  assert.equal(set.status, 0, set.stderr);
+
+  // a rule that is remembered, a call that waits, a call that runs
+  const [one, two, three] = [house.tab(), house.tab(), house.tab()];
+  for (const tab of [one, two, three]) await tab.ready();
+  house.model.script.push({ calls: [{ name: 'write_file', args: { path: 'kept', content: 'of 0.1' } }] }, { text: 'written' });
+  await one.say('write');
+  const [first] = await one.event('tool:approval_required');
+  await one.decide(first, true, { remember: 'always' });
+  await one.event('agent:response');
+  await house.inBox(three, 'echo ready');
+  house.model.script.push({ calls: [command('echo it waited')] });
+  await two.say('wait');
+  const [card] = await two.event('tool:approval_required');
+  house.model.script.push({ calls: [command('echo begun >>times; sleep 2.5; echo finished')] });
+  await three.say('work');
+  const [work] = await three.event('tool:approval_required', 2);
+  house.model.script.push({ text: 'the work is done' });
+  await three.decide(work, true);
+  await until(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes('sleep 2.5'), 'the call to run');
+
+  const rules = async () => (await house.get('/api/rules')).body.rules;
+  const before = await rules();
+  assert.equal(before.length, 1);
+  const were = await boxes(house.dir);
+  assert.equal(were.length, 3);
+  house.server.signal('SIGTERM');
+  const end = await within(house.server.exit, 'the end of 0.1', 40_000);
+  assert.equal(end.code, 0, house.server.log);
+  assert.deepEqual(await boxes(house.dir), were, 'boxes live on');
+  const pins = await readFile(join(house.dir, 'state/pins.json'), 'utf8');
+  assert.match(pins, /write_file/);
+
+  house.server = await Server.start([], { bin: NEXT, dir: house.dir, env: house.env, house: true });
+  assert.deepEqual(JSON.parse(await readFile(join(house.dir, 'state/state.json'), 'utf8')), { format: 3, reads: 2, program: '0.2.0' });
+  const db = new DatabaseSync(join(house.dir, 'state/mcp-orchestrator.db'), { readOnly: true });
+  assert.equal(db.prepare('PRAGMA user_version').get().user_version, 6);
+  db.close();
+  assert.deepEqual(await rules(), before);
+  assert.equal(await readFile(join(house.dir, 'state/pins.json'), 'utf8'), pins);
+  assert.match((await runAs(NEXT, house.dir, 'secrets', 'list')).out, /of-0\.1/);
+
+  const a = house.tab({ session: one.session });
+  assert.match(JSON.stringify((await a.ready()).history), /written/);
+  assert.match(await house.inBox(a, 'cat kept'), /of 0\.1/);
+  const c = house.tab({ session: three.session });
+  await c.ready();
+  await until(async () => /the work is done/.test(JSON.stringify((await house.get(`/api/sessions/${three.session}/history`)).body)), 'the end of the turn');
+  const told = JSON.stringify((await house.get(`/api/sessions/${three.session}/history`)).body);
+  assert.match(told, /"text":"finished/);
+  assert.equal((await house.inBox(c, 'wc -l <times')).trim(), '1', 'it ran once');
+  const b = house.tab({ session: two.session });
+  const [pending] = (await b.ready()).history.pending;
+  assert.equal(pending.callId, card.callId);
+  house.model.script.push({ text: 'at last' });
+  await b.decide(pending, true);
+  await b.event('agent:response');
+  assert.match(house.results()[0].text, /it waited/);
+  assert.deepEqual(await boxes(house.dir), were, 'none ended, none was doubled');
+  assert.match((await runAs(NEXT, house.dir, 'audit', 'verify')).out, /^ok: \d+ rows/);
+  const rows = (await house.audit(one.session)).length;
+  assert.ok(rows > 0);
+
+  // and back: the database is not for 0.1, and is left alone
+  house.server.signal('SIGTERM');
+  assert.equal((await within(house.server.exit, 'the end of 0.2', 40_000)).code, 0);
+  const old = await within(new Promise((resolve) => {
+    const child = execFile(BIN, ['serve', '--port', '0', '--no-auth'], { cwd: house.dir, env: { PATH: process.env.PATH, HOME: house.dir, ASAN_OPTIONS: 'detect_leaks=0', ...house.env } },
+      (error, out, err) => resolve({ code: child.exitCode, err: out + err }));
+    child.stderr.on('data', (d) => /no conversations/.test(d) && child.kill('SIGTERM'));
+  }), 'the end of 0.1', 40_000);
+  assert.match(old.err, /written by version 0\.2\.0 \(format 6\); version 0\.1\.0 knows format 5: start the newer version, or restore a backup/);
+  assert.match((await run(house.dir, 'secrets', 'list')).out, /of-0\.1/, 'the directory may be used');
+  house.server = await Server.start([], { bin: NEXT, dir: house.dir, env: house.env, house: true });
+  assert.match(JSON.stringify((await house.get(`/api/sessions/${one.session}/history`)).body), /written/);
 });

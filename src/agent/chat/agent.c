@@ -9,6 +9,8 @@
 #include "agent/chat/said.h"
 #include "agent/chat/turn.h"
 
+#define CLOSING_MS 20 /* between two looks at running calls */
+
 static void free_agent(struct mo_later *d)
 {
     struct mo_agent *a = mo_container_of(d, struct mo_agent, later);
@@ -44,23 +46,52 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
     return a;
 }
 
-void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
+/* Finishes the conversations; `all`: also those with a running call. False:
+ * some of those are left. */
+static bool finish_chats(struct mo_agent *a, bool all)
+{
+    bool is_done = true;
+
+    mo_map_each (en, &a->chats) {
+        if (all || !mo_chat_calls_running(en->value))
+            mo_chat_finish(en->value, "shutdown", NULL);
+        else
+            is_done = false;
+    }
+    return is_done;
+}
+
+static void on_closing(struct mo_timer *t)
+{
+    struct mo_agent *a = mo_container_of(t, struct mo_agent, ending);
+
+    if (!finish_chats(a, mo_loop_now(a->loop) >= a->ends_at))
+        mo_timer_start(a->loop, t, CLOSING_MS);
+    mo_agent_check(a);
+}
+
+void mo_agent_close(struct mo_agent *a, uint64_t grace_ms,
+                    void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(a->closing);
     a->closing = true;
     a->gone = (struct mo_gone){gone, ctx};
+    a->ends_at = mo_loop_now(a->loop) + grace_ms * MO_MS;
+    mo_timer_init(&a->ending, on_closing);
     mo_chat_network_unwatch(a);
-    mo_map_each (en, &a->chats)
-        mo_chat_finish(en->value, "shutdown", NULL);
+    if (!finish_chats(a, grace_ms == 0))
+        mo_timer_start(a->loop, &a->ending, CLOSING_MS);
     mo_readers_close_all(a);
     mo_agent_check(a);
 }
 
 void mo_agent_check(struct mo_agent *a)
 {
-    if (a->closing && a->chats.len == 0 && a->ngateway_clients == 0 &&
-        a->nlooks == 0)
-        mo_loop_defer(a->loop, &a->later);
+    if (!a->closing || a->chats.len > 0 || a->ngateway_clients > 0 ||
+        a->nlooks > 0)
+        return;
+    mo_timer_stop(a->loop, &a->ending);
+    mo_loop_defer(a->loop, &a->later);
 }
 
 void mo_agent_forget(struct chat *c)

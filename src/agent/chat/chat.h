@@ -106,8 +106,10 @@ int mo_agent_title(struct mo_agent *a, struct mo_span session,
 void mo_agent_watch(struct mo_agent *a,
                     void (*on_point)(void *ctx, const char *name), void *ctx);
 /* Closes every member (on_closed) and stops turns where they are; then calls
- * gone(ctx). */
-void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx);
+ * gone(ctx). A turn whose call runs goes on until the result is there, grace_ms
+ * at most; after that the call is cancelled. */
+void mo_agent_close(struct mo_agent *a, uint64_t grace_ms,
+                    void (*gone)(void *ctx), void *ctx);
 
 /* --- members ------------------------------------------------------------- */
 

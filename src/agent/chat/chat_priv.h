@@ -160,6 +160,8 @@ struct mo_agent {
     unsigned nlooks;        /* reads of rows under way */
     struct mo_timer look;   /* the next reads of all rows: readers.c */
     bool closing;
+    struct mo_timer ending;    /* while closing waits for calls */
+    uint64_t ends_at;          /* of that */
     unsigned ngateway_clients; /* connections to the gateway */
     struct mo_gone gone;
     struct mo_later later;

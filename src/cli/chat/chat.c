@@ -366,7 +366,7 @@ static void end_chat(struct cli_chat *t)
     if (t->agent) {
         t->m.done = false;
         t->leaving = true;
-        mo_agent_setup_close(mo_take_ptr(&t->agent), mo_cmd_runtime_done,
+        mo_agent_setup_close(mo_take_ptr(&t->agent), 0, mo_cmd_runtime_done,
                              &t->m);
         mo_cmd_runtime_wait(&t->m);
     }

@@ -4,7 +4,8 @@
  * only regular files with plain names, each once, never over another one. Then
  * the manifest must agree with every file, and the versions must be ours to
  * use. Only then is anything moved: the present files aside, the new ones into
- * their place, the database last. */
+ * their place, the database last. All that time the directory is locked: no
+ * other program uses it (config/state_record.h). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,8 @@ struct restore {
     char stage_path[PATH_MAX], db[PATH_MAX];
     struct part v[MO_BACKUP_FILES_MAX];
     size_t n;
-    int fd; /* of the part that is being written */
+    int fd;     /* of the part that is being written */
+    int in_use; /* lock of store.dir */
     struct mo_sha256 sum;
     struct mo_buf manifest;
     bool in_manifest, ended;
@@ -267,7 +269,8 @@ static int refuse_file(struct restore *r, int dir, const char *name,
                    r->cfg->store.dir, name);
 }
 
-/* A running instance holds its lock (session/instance.h). */
+/* A running instance holds its lock (session/instance.h), also one of a version
+ * that does not lock the directory. */
 static int refuse_running(struct restore *r, int dir, const char *name,
                           struct mo_err *e)
 {
@@ -403,7 +406,9 @@ static int open_all(struct restore *r, struct mo_err *e)
     if (mo_file_mkdir(r->cfg->store.dir, e) < 0)
         return e->code;
     r->dir = open(r->cfg->store.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return r->dir < 0 ? mo_fail_sys(e, "%s", r->cfg->store.dir) : 0;
+    if (r->dir < 0)
+        return mo_fail_sys(e, "%s", r->cfg->store.dir);
+    return mo_state_replace(r->cfg->store.dir, &r->in_use, e);
 }
 
 static int run_restore(struct mo_cli *c, struct restore *r)
@@ -435,12 +440,13 @@ int mo_run_restore(struct mo_cli *c)
         return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
     r->cfg = cfg.now;
     r->file = c->args[0];
-    r->in = r->dir = r->stage = r->fd = -1;
+    r->in = r->dir = r->stage = r->fd = r->in_use = -1;
     mo_buf_init(&r->manifest, MO_BACKUP_MANIFEST_MAX);
     rc = run_restore(c, r);
     mo_close_fd(&r->fd);
     mo_close_fd(&r->stage);
     mo_close_fd(&r->dir);
+    mo_close_fd(&r->in_use);
     mo_close_fd(&r->in);
     mo_buf_fini(&r->manifest);
     mo_free(r);
