@@ -2,7 +2,8 @@
 // the page answers, and a tool runs in a box that the mounted engine makes. The
 // image of the other architecture does the same by emulation.
 import assert from 'node:assert/strict';
-import { stat } from 'node:fs/promises';
+import { chmod, chown, mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
 import { dockerd, noDocker, noPodman, podman } from '../lib/dockerd.mjs';
@@ -10,9 +11,24 @@ import { emulated, good, machine, other, released, run } from '../lib/package.mj
 import { until } from '../it/server.mjs';
 
 const NAME = 'mcp-orchestrator:0.1.0';
+// podman opens the filter of system calls by its path, so the state must have the
+// same path inside and outside.
+async function samePath(engine) {
+  const dir = join(engine.dir, 'state');
+  await mkdir(dir, { mode: 0o700 });
+  await chown(dir, 19999, 19999);
+  return ['-v', `${dir}:${dir}`, '-e', `MCP_ORCHESTRATOR_STATE_DIR=${dir}`];
+}
+
 const ENGINES = {
-  docker: { start: dockerd, skip: noDocker, client: (host) => ['docker', '-H', host] },
-  podman: { start: podman, skip: noPodman, client: (host) => ['podman', '--remote', '--url', host] },
+  docker: {
+    start: dockerd, skip: noDocker, client: (host) => ['docker', '-H', host],
+    state: () => ['-v', 'mo-state:/var/lib/mcp-orchestrator'],
+  },
+  podman: {
+    start: podman, skip: noPodman, client: (host) => ['podman', '--remote', '--url', host],
+    state: samePath,
+  },
 };
 
 function imageTests(kind, arch) {
@@ -24,6 +40,7 @@ function imageTests(kind, arch) {
     image = await released(new RegExp(`image-${arch}\\.tar$`));
     if (arch !== machine) await emulated(arch);
     engine = await ENGINES[kind].start();
+    await chmod(engine.sock, 0o660); // as podman.socket and docker.socket make it
     client = ENGINES[kind].client(engine.host);
   });
   after(() => engine?.cleanUp());
@@ -40,7 +57,7 @@ function imageTests(kind, arch) {
 
   test('serves the page without a capability or a writable root', async () => {
     await tell('run', '-d', '--name', 'srv', '--network', 'host', '--read-only', '--cap-drop', 'ALL',
-      '--security-opt', 'no-new-privileges', '-v', 'mo-state:/var/lib/mcp-orchestrator',
+      '--security-opt', 'no-new-privileges', ...(await ENGINES[kind].state(engine)),
       '-v', `${engine.sock}:/var/run/docker.sock`,
       '--group-add', String((await stat(engine.sock)).gid),
       NAME, 'serve', '--listen', '127.0.0.1', '--port', '0', '--provider', 'demo');
