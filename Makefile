@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test test-kube build release asan clang lint format fuzz bench docs \
 	conformance long screenshots setup clean install uninstall deb dist test-package \
-	test-reproducible
+	test-reproducible test-other
 
 V ?=
 export V JOBS CI
@@ -59,16 +59,26 @@ deb: ## the Debian package for this machine, into dist/
 
 dist: ## all that a release consists of, for arm64 and amd64, into dist/
 	@scripts/setup --for dist
-	@scripts/deb --check
+	@scripts/deb --check arm64
+	@scripts/deb --check amd64
 	@scripts/dist
 
-test-package: ## the tests of the Debian package, the tarball and the image
+test-package: ## the tests of Debian packages, tarballs and images, both architectures
 	@scripts/setup --for package
 	@scripts/build release
-	@scripts/deb --check
-	@scripts/dist $(shell dpkg --print-architecture) bundle sums
+	@scripts/deb --check arm64
+	@scripts/deb --check amd64
+	@scripts/dist arm64 amd64 bundle sums
+	@scripts/fresh-system arm64
+	@scripts/fresh-system amd64
 	@scripts/systemd-root
 	@scripts/test --package $(TESTS)
+
+other := $(if $(filter arm64,$(shell dpkg --print-architecture)),amd64,arm64)
+test-other: ## the unit tests of the other architecture, by emulation
+	@scripts/setup --for package
+	@scripts/build cross-$(other)
+	@scripts/test --other $(TESTS)
 
 test-reproducible: ## build a release twice, in different surroundings, and compare
 	@scripts/setup --for reproducible

@@ -277,7 +277,8 @@ static void on_list(const char *file)
     FILE *f = file ? fopen(file, "r") : NULL;
 
     if (f) {
-        (void)fscanf(f, "%63[a-z]", name);
+        if (fscanf(f, "%63[a-z]", name) != 1)
+            name[0] = 't'; /* an empty file */
         (void)fclose(f);
     }
     (void)snprintf(body, sizeof(body),

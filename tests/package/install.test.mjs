@@ -1,13 +1,15 @@
 // make install and make uninstall, and the tarball of a release.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
 import parseLicense from './node_modules/spdx-expression-parse/index.js';
-import { files, good, released, run, top } from '../lib/package.mjs';
+import { dockerd } from '../lib/dockerd.mjs';
+import { files, freshSystem, good, machine, other, released, run, started, top } from '../lib/package.mjs';
 
 let dir;
 before(async () => {
@@ -39,20 +41,53 @@ test('make install puts what is needed, make uninstall removes exactly that', as
   assert.deepEqual(await files(to), empty);
 });
 
-const machine = process.arch === 'x64' ? 'amd64' : 'arm64';
+const tarball = (arch) => released(new RegExp(`linux-${arch}\\.tar\\.gz$`));
 
 test('the tarball has a program that needs no library, and nothing of where it was built', async () => {
-  await good('tar', ['-C', dir, '-xzf', await released(new RegExp(`linux-${machine}\\.tar\\.gz$`))]);
+  await good('tar', ['-C', dir, '-xzf', await tarball(machine)]);
   const [folder] = (await files(dir)).filter((f) => /linux-\w+$/.test(f));
   const program = join(folder, 'bin/mcp-orchestrator');
   assert.match((await run('ldd', [program])).out + (await run('ldd', [program])).err, /statically linked|not a dynamic/);
   assert.equal((await run('grep', ['-rlaF', top, folder])).out, '', 'a path of the build tree');
-  const home = join(dir, 'home');
-  await mkdir(home);
-  const says = await good(program, ['chat', '--yes', '--provider', 'demo', 'list the files'],
-    { cwd: home, env: { HOME: home, PATH: process.env.PATH } });
-  assert.ok(says.trim().length > 0);
 });
+
+for (const arch of [machine, other])
+  describe(`the tarball in a fresh system, ${arch}`, () => tarballTests(arch));
+
+function tarballTests(arch) {
+  let inside, program, engine;
+  const home = ['env', '-i', 'PATH=/usr/bin:/bin', 'HOME=/root'];
+  before(async () => {
+    const root = join(dir, arch);
+    inside = await freshSystem(root, arch);
+    await good('tar', ['-C', join(root, 'opt'), '-xzf', await tarball(arch)]);
+    program = (await files(join(root, 'opt'))).find((f) => f.endsWith('/bin/mcp-orchestrator')).slice(root.length);
+  });
+  after(() => engine?.cleanUp());
+
+  test('it starts, and the page answers', async () => {
+    const { child, url } = await started(inside([...home, program, 'serve', '--port', '0', '--provider', 'demo']));
+    const page = await fetch(url);
+    assert.match(await page.text(), /<html/i);
+    child.kill('SIGTERM');
+    assert.equal((await once(child, 'exit'))[0], 0);
+  });
+
+  // The emulator has no native boxes (see tests/lib/deb.mjs); those of an engine
+  // have the shell that the system's busybox brings.
+  test('a tool runs in a box', async () => {
+    const env = [];
+    if (arch !== machine) {
+      engine = await dockerd({ far: true });
+      await good(...inside(['apt-get', '-q', 'update']));
+      await good(...inside(['apt-get', '-q', '-y', 'install', 'busybox-static']));
+      env.push(`DOCKER_HOST=${engine.far}`);
+    }
+    const says = await good(...inside([...home, ...env, program, 'chat', '--yes',
+      ...(engine ? ['--sandbox', 'docker'] : []), '--provider', 'demo', '--json', 'list the files']));
+    assert.match(says, /"tool/);
+  });
+}
 
 describe('the list of what is inside', () => {
   let sbom;

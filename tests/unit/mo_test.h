@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -40,6 +42,19 @@ static inline void torture(void (*body)(void *ctx), void *ctx)
         body(ctx);
     }
     mo_mem_fail_at(0, false);
+}
+
+/* Skips a test that would not end under an emulator of programs (qemu-user),
+ * which is known by a system call that it lacks. */
+static inline void skip_if_emulated(const char *why)
+{
+    void *head;
+    size_t size;
+
+    if (syscall(SYS_get_robust_list, 0, &head, &size) == 0)
+        return;
+    print_message("an emulator: %s\n", why);
+    skip();
 }
 
 #endif

@@ -27,6 +27,9 @@ static const struct backend redis_backend = {"redis", true};
 #define KILLS   6
 #define HOUR_MS 3600000
 
+/* For skip_if_emulated(). */
+#define NO_THREADS "a child of a program that had threads cannot start any"
+
 static const struct mo_write session_w = {.kind = MO_WRITE_SESSION,
                                           .doc = {"{}", 2}};
 
@@ -196,6 +199,7 @@ static void test_killed(void **state)
     struct fix f;
     int out;
 
+    skip_if_emulated(NO_THREADS);
     fix_init(&f, *state);
     assert_int_equal(put(&f, "crash", 0, &session_w, 1), 0);
     fix_close(&f);
@@ -242,6 +246,7 @@ static void test_search_elsewhere(void **state)
     struct fix f;
     char byte;
 
+    skip_if_emulated(NO_THREADS);
     fix_init(&f, *state);
     assert_int_equal(put(&f, "s", 0, &session_w, 1), 0);
     for (size_t i = 1; i <= 3; i++) {
@@ -339,6 +344,7 @@ static void test_stampede(void **state)
     pid_t pids[PROCS];
     struct fix f;
 
+    skip_if_emulated(NO_THREADS);
     fix_prepare(&f, *state);
     stampede_page = shared_page(sizeof(*stampede_page));
     f.o.lease_ttl_ms = HOUR_MS;
@@ -383,6 +389,7 @@ static void test_stalled(void **state)
     pid_t pid;
     int out;
 
+    skip_if_emulated(NO_THREADS);
     fix_prepare(&f, *state);
     f.o.lease_ttl_ms = 800;
     fix_open(&f);
@@ -414,6 +421,7 @@ static void test_holder_killed(void **state)
     pid_t pid;
     int out;
 
+    skip_if_emulated(NO_THREADS);
     fix_prepare(&f, *state);
     f.o.lease_ttl_ms = 800;
     fix_open(&f);
@@ -461,6 +469,7 @@ static void test_race(void **state)
     pid_t pids[PROCS];
     struct fix f;
 
+    skip_if_emulated(NO_THREADS);
     fix_init(&f, *state);
     wins = shared_page(RACES * sizeof(*wins));
     assert_int_equal(put(&f, "s", 0, &session_w, 1), 0);
