@@ -514,7 +514,7 @@ void mo_serve_catch_up(void *ctx)
     if (!s->worker.number || s->closing)
         return;
     if (mo_worker_is_behind(&s->worker))
-        mo_serve_reload(s);
+        mo_serve_reload(s, "api");
     if (s->gateway)
         mo_gateway_catch_up(mo_gateway_setup_gateway(s->gateway));
 }

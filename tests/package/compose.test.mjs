@@ -12,9 +12,8 @@ import { Tab } from '../it/talk_kit.mjs';
 import { until } from '../it/server.mjs';
 import { dockerd, noDocker } from '../lib/dockerd.mjs';
 import { hostProgram, image } from '../lib/image.mjs';
-import { good, released, run, top } from '../lib/package.mjs';
+import { good, machine, released, run, top } from '../lib/package.mjs';
 
-const machine = process.arch === 'x64' ? 'amd64' : 'arm64';
 const SERVERS = ['server-1', 'server-2'];
 
 /** An image of a program of this machine, by the name that compose calls. */

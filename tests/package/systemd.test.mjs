@@ -11,12 +11,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { claude } from '../fakes/claude.mjs';
 import { until } from '../it/server.mjs';
 import { Tab, run as command } from '../it/talk_kit.mjs';
-import { released } from '../lib/package.mjs';
+import { machine, released } from '../lib/package.mjs';
 import { Machine } from '../lib/systemd.mjs';
 
 const SERVICE = 'mcp-orchestrator.service', SOCKET = 'mcp-orchestrator.socket';
 const TOKEN = 'a-token-of-this-test-0123456789abcdef';
-const machine = process.arch === 'x64' ? 'amd64' : 'arm64';
 
 // Without cgroup v2 systemd gives the controllers to nobody but root.
 const DELEGATE_V1 = `[Service]

@@ -212,7 +212,7 @@ static int add(struct table *t, const struct mo_grant *g)
                   mo_grants_add(t->g, g, MO_ROLE_APPROVER, on_done, t, NULL));
 }
 
-static int revoke(struct table *t, const char *id)
+static int take_back(struct table *t, const char *id)
 {
     return finish(t,
                   mo_grants_revoke(t->g, mo_span_cstr(id), on_done, t, NULL));
@@ -243,7 +243,7 @@ static void test_life(void **state)
     wrong[MO_GRANT_TEXT - 1] ^= 1;
     assert_int_equal(check(&t, wrong), MO_EPOLICY);
     assert_int_equal(check(&t, "mop_x"), MO_EPOLICY);
-    assert_int_equal(revoke(&t, "no-such-id"), MO_ENOTFOUND);
+    assert_int_equal(take_back(&t, "no-such-id"), MO_ENOTFOUND);
     assert_int_equal(t.ended, 0);
     assert_int_equal(reread(&t), 0);
     assert_int_equal(check(&t, text), 0);
@@ -254,7 +254,7 @@ static void test_life(void **state)
     assert_int_equal(t.ended, 1);
     assert_string_equal(t.last, g.id);
     assert_int_equal(finish(&t, 0), 0);
-    assert_int_equal(revoke(&t, g.id), MO_ENOTFOUND);
+    assert_int_equal(take_back(&t, g.id), MO_ENOTFOUND);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(reread(&t), 0);
         assert_int_equal(check(&t, text), MO_EPOLICY);
@@ -315,7 +315,7 @@ static void test_overlap(void **state)
     table_open(&t, &f);
     assert_int_equal(add(&t, &g), 0);
     mo_grants_read(t.g, &reading.wait);
-    assert_int_equal(revoke(&t, g.id), 0);
+    assert_int_equal(take_back(&t, g.id), 0);
     assert_int_equal(add(&t, &h), 0);
     assert_int_equal(finish(&reading, 0), 0);
     assert_int_equal(check(&t, text2), 0);
@@ -342,7 +342,7 @@ static void test_two_processes(void **state)
     assert_int_equal(check(&b, text), 0);
     assert_int_equal(mo_grants_seen(b.g, "corp:alice"), MO_ROLE_APPROVER);
     assert_int_equal(mo_grants_seen(b.g, "bob"), MO_ROLE_NONE);
-    assert_int_equal(revoke(&a, g.id), 0);
+    assert_int_equal(take_back(&a, g.id), 0);
     /* b has not heard of it, and writes the last use when it ends */
     assert_int_equal(check(&b, text), 0);
     mo_grants_saw(b.g, "corp:alice", MO_ROLE_VIEWER);
@@ -360,7 +360,7 @@ static void test_two_processes(void **state)
     assert_int_equal(add(&a, &h), 0);
     assert_int_equal(reread(&b), 0);
     assert_int_equal(check(&b, late), 0);
-    assert_int_equal(revoke(&a, h.id), 0);
+    assert_int_equal(take_back(&a, h.id), 0);
     assert_int_equal(reread(&b), 0);
     assert_int_equal(check(&b, late), MO_EPOLICY);
     assert_int_equal(b.ended, 1);
