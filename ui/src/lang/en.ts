@@ -8,6 +8,7 @@ export const en = {
   'app.name': 'MCP Orchestrator',
 
   'error.offline': 'The server cannot be reached. Check that it is running, then try again.',
+  'error.offlineWaits': 'This page opens by itself as soon as the server answers.',
 
   // --- numbers and times ---
   'time.ms': '{v} ms',
@@ -112,6 +113,7 @@ export const en = {
 
   'copy.copy': 'Copy',
   'copy.done': 'Copied',
+  'copy.failed': 'Not copied: the browser does not allow it',
   'copy.code': 'Copy code',
   'copy.result': 'Copy result',
   'copy.output': 'Copy output',
@@ -119,12 +121,13 @@ export const en = {
   // --- the conversation ---
   'chat.label': 'Conversation',
   'chat.message': 'Message',
-  'chat.hintDecide': 'Decide above, or send a follow-up (queued)…',
+  'chat.hintDecide': 'Decide above, or say what to do instead…',
   'chat.hintTurn': 'Send a follow-up (queued until this turn ends)…',
   'chat.hint': 'Message…',
   'chat.inLine': { one: '{n} message queued', other: '{n} messages queued' },
   'chat.stop': 'Stop',
   'chat.send': 'Send',
+  'chat.rejectWith': 'Reject with this reason',
   'chat.edit': 'Edit',
   'chat.again': 'Send again',
   'chat.thoughts': 'Thinking',

@@ -47,6 +47,7 @@ export interface Notice {
   id: string;
   text: string;
   kind: 'info' | 'error';
+  isOfTurn: boolean; // it is over with the next text of the model
 }
 
 export interface RawEvent {
@@ -103,6 +104,9 @@ export const useConversationStore = defineStore('conversation', () => {
   const items = computed(() => timeline(entries.value));
   const waiting = computed(() =>
     [...calls.values()].filter((c) => c.state === 'waiting'));
+  // Those that we may decide, without anybody else's word.
+  const decidable = computed(() =>
+    waiting.value.flatMap((c) => (c.approval && !c.approval.approvals ? [c.approval] : [])));
   const running = computed(() =>
     [...calls.values()].filter((c) => c.state === 'running'));
   const title = computed(() => {
@@ -120,10 +124,15 @@ export const useConversationStore = defineStore('conversation', () => {
   const canSend = computed(() =>
     link.value !== null && !closed.value && !failure.value && !shared.value);
 
-  function notice(text: string, kind: Notice['kind'] = 'info'): void {
+  function notice(text: string, kind: Notice['kind'] = 'info', isOfTurn = false): void {
     if (notices.value.some((n) => n.text === text)) return;
-    notices.value = [...notices.value, { id: newId(), text, kind }]
+    notices.value = [...notices.value, { id: newId(), text, kind, isOfTurn }]
       .slice(-NOTICES_MAX);
+  }
+  /** The model answers: a wait for its provider is over. */
+  function endTurnNotices(): void {
+    if (notices.value.some((n) => n.isOfTurn))
+      notices.value = notices.value.filter((n) => !n.isOfTurn);
   }
   function dismiss(id: string): void {
     notices.value = notices.value.filter((n) => n.id !== id);
@@ -328,10 +337,12 @@ export const useConversationStore = defineStore('conversation', () => {
     },
     'agent:delta': (d) => {
       isTurnRunning.value = true;
+      endTurnNotices();
       addText(d.text);
     },
     'agent:response': () => {
       isTurnRunning.value = false;
+      endTurnNotices();
     },
     'agent:error': (text) => {
       isTurnRunning.value = false;
@@ -394,7 +405,7 @@ export const useConversationStore = defineStore('conversation', () => {
     'session:closed': (c) => {
       closed.value = c.reason || 'closed';
     },
-    'system:message': (text) => notice(text),
+    'system:message': (text) => notice(text, 'info', isTurnRunning.value),
     error: (text) => {
       // Another person's session does not exist for us, unless it is shared.
       if (!isReading.value && text.includes('no such session')) queueMicrotask(read);
@@ -486,6 +497,13 @@ export const useConversationStore = defineStore('conversation', () => {
     if (!ack.ok && ack.code !== 'unknown_call') notice(ack.message, 'error');
     return ack;
   }
+  /** Rejects every call that waits for us, with the same reason. False: at least
+   *  one of them could not be; a notice says why. */
+  async function rejectAll(reason: string): Promise<boolean> {
+    const acks = await Promise.all(decidable.value.map(({ callId, digest }) =>
+      decide({ callId, digest, approved: false, reason })));
+    return acks.every((ack) => ack?.ok || ack?.code === 'unknown_call');
+  }
   /** Resolves to an error message, or to an empty string. */
   async function decideConnection(d: Decision): Promise<string> {
     if (!link.value) return t('banner.lost');
@@ -526,8 +544,8 @@ export const useConversationStore = defineStore('conversation', () => {
 
   return {
     sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, isTurnRunning, outgoing,
-    notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
-    title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide,
+    notices, failure, closed, idleEnds, raw, lastCall, items, waiting, decidable, running,
+    title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide, rejectAll,
     questions, connections, decideConnection, answer, accept, loadEarlier, reopen,
     stop: () => request('agent:cancel'),
     reset: () => request('history:reset'),

@@ -1,0 +1,104 @@
+// What a person writes is not lost, and says no where a call waits; a page whose
+// server is gone says so.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import { claude } from '../fakes/claude.mjs';
+import { until } from '../it/server.mjs';
+import { Bench, assertAccessible, calls, card, field, lacking, leave, ready, rest, say } from './kit.mjs';
+
+const skip = await lacking();
+const run = (command) => ({ name: 'execute_command', args: { command } });
+
+describe('writing', { skip }, () => {
+  let bench;
+  before(async () => {
+    bench = await Bench.open({ model: await claude({ key: 'sk-ant-0123456789' }) });
+  });
+  after(() => bench?.close());
+
+  test('a draft outlives a switch, the way back and a reload, and is gone when sent', async () => {
+    bench.model.script.push({ text: 'hello' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'hi'); // else the next conversation would be this one
+    await page.getByText('hello').waitFor();
+    const first = page.url();
+    await field(page).fill('half a thought');
+    await page.getByRole('button', { name: 'New conversation' }).first().click();
+    await page.waitForURL((url) => url.href !== first);
+    assert.equal(await field(page).inputValue(), '');
+    await field(page).fill('another');
+    await page.goBack();
+    await until(async () => (await field(page).inputValue()) === 'half a thought', 'the draft after the way back');
+    await page.reload();
+    await until(async () => (await field(page).inputValue()) === 'half a thought', 'the draft after a reload');
+    bench.model.script.push({ text: 'heard' });
+    await field(page).press('Enter');
+    await page.getByText('heard').waitFor();
+    await page.reload();
+    await page.getByText('heard').waitFor();
+    assert.equal(await field(page).inputValue(), '');
+    await leave(page);
+  });
+
+  test('what is written beside waiting calls rejects them, and the model reads it', async () => {
+    bench.model.script.push({ calls: [run('rm a'), run('rm b')] }, { text: 'then I will not' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'tidy up');
+    await until(async () => (await card(page).count()) === 2, 'two cards');
+    await field(page).fill('keep both, list them instead');
+    await page.getByRole('button', { name: 'Reject with this reason' }).waitFor();
+    await assertAccessible(page, 'a reason in the message field');
+    await field(page).press('Enter');
+    await page.getByText('then I will not').waitFor();
+    assert.equal(await calls(page, 'rejected').count(), 2);
+    assert.equal(await page.getByText(/Queued/).count(), 0);
+    const told = bench.model.requests.at(-1).body.messages.at(-1).content.filter((b) => b.type === 'tool_result');
+    assert.equal(told.length, 2);
+    for (const result of told) assert.match(JSON.stringify(result), /keep both, list them instead/);
+    await rest(page);
+    await page.getByRole('button', { name: 'Send', exact: true }).waitFor();
+    await leave(page);
+  });
+
+  test('the notice of a retry goes when the model answers', async () => {
+    bench.model.script.push({ status: 529, type: 'overloaded_error', headers: { 'retry-after': '1' } }, { text: 'here I am' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'are you there?');
+    await page.getByText(/Trying again in/).waitFor();
+    await page.getByText('here I am').waitFor();
+    await page.getByText(/Trying again in/).waitFor({ state: 'detached' });
+    await leave(page);
+  });
+
+  test('a failed copy does not say that it worked', async () => {
+    bench.model.script.push({ text: '```\nsome code\n```' });
+    const page = await bench.visit();
+    await ready(page);
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new Error('no'));
+    });
+    await say(page, 'show code');
+    await page.getByRole('button', { name: 'Copy code' }).click();
+    await page.getByText('Not copied').waitFor();
+    assert.equal(await page.getByText('Copied', { exact: true }).count(), 0);
+    await leave(page);
+  });
+
+  // The last one: it ends the server.
+  test('a view that cannot be loaded says why, and opens when the server is back', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await bench.stopServer();
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.locator('[data-unreachable]').waitFor();
+    await page.getByText('The server cannot be reached').waitFor();
+    await assertAccessible(page, 'a view that cannot be loaded');
+    await bench.startServer();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await leave(page);
+  });
+});
