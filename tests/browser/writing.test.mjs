@@ -88,6 +88,28 @@ describe('writing', { skip }, () => {
     await leave(page);
   });
 
+  test('on a touch screen no button is invisible, and Delete is not hit by accident', async () => {
+    bench.model.script.push({ text: 'hello there' });
+    const page = await bench.visit('/', { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true });
+    await page.locator('[data-example]').first().waitFor();
+    await say(page, 'a conversation by phone');
+    await page.getByText('hello there').waitFor();
+    await page.getByRole('button', { name: 'Send again' }).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Send again' }).evaluate((el) => getComputedStyle(el.parentElement).opacity), '1');
+    await page.getByRole('button', { name: 'Conversations' }).tap();
+    const row = page.getByRole('listitem').filter({ hasText: 'a conversation by phone' });
+    await row.waitFor();
+    const remove = row.getByRole('button', { name: /^Delete/ });
+    assert.equal(await remove.isVisible(), false);
+    await row.getByRole('button', { name: 'Actions for a conversation by phone' }).tap();
+    await remove.waitFor();
+    await assertAccessible(page, 'actions of a conversation, by touch');
+    await remove.tap();
+    await page.getByText('Delete this conversation?').waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).tap();
+    await leave(page);
+  });
+
   // The last one: it ends the server.
   test('a view that cannot be loaded says why, and opens when the server is back', async () => {
     const page = await bench.visit();

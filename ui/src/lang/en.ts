@@ -43,6 +43,7 @@ export const en = {
   'shell.looking': 'Searching…',
   'shell.noneFound': 'No conversation contains these words.',
   'shell.noneYet': 'Your conversations will appear here.',
+  'shell.actionsOf': 'Actions for {title}',
   'shell.rename': 'Rename',
   'shell.renameOne': 'Rename {title}',
   'shell.export': 'Export as Markdown',
