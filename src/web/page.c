@@ -40,16 +40,21 @@ static struct mo_span smallest(struct mo_req *rq, const struct mo_asset *a)
     return a->plain;
 }
 
+static void put_caching(struct mo_req *rq, const struct mo_asset *a)
+{
+    mo_req_header(rq, "Cache-Control",
+                  mo_span_cstr(a->lasting ? FOREVER : ASK));
+    mo_req_header(rq, "Vary", MO_SPAN("Accept-Encoding"));
+}
+
 /* Send the smallest form that the client accepts, or 304. */
 static void on_asset(void *ctx, struct mo_req *rq)
 {
     const struct mo_asset *a = ctx;
     struct mo_span has = mo_http_get(rq->head, "If-None-Match");
 
-    mo_req_header(rq, "Cache-Control",
-                  mo_span_cstr(a->lasting ? FOREVER : ASK));
+    put_caching(rq, a);
     mo_req_header(rq, "ETag", mo_span_cstr(a->tag));
-    mo_req_header(rq, "Vary", MO_SPAN("Accept-Encoding"));
     if (has.n > 0 && mo_list_has(has, a->tag))
         mo_req_reply(rq, 304, NULL, mo_span(NULL, 0));
     else
@@ -94,6 +99,21 @@ const struct mo_asset *mo_page_asset(const char *path)
         if (strcmp(mo_assets[i].path, path) == 0)
             return &mo_assets[i];
     return NULL;
+}
+
+bool mo_page_missing(struct mo_req *rq)
+{
+    const struct mo_asset *a = mo_page_asset("/index.html");
+    bool is_data = mo_span_starts(rq->path, MO_SPAN("/api/")) ||
+                   mo_span_starts(rq->path, MO_SPAN("/mcp/")) ||
+                   mo_span_starts(rq->path, MO_SPAN("/assets/"));
+
+    if (!a || is_data || rq->head->method != MO_HTTP_GET ||
+        !mo_list_has(mo_http_get(rq->head, "Accept"), "text/html"))
+        return false;
+    put_caching(rq, a);
+    mo_req_reply(rq, 404, a->type, smallest(rq, a));
+    return true;
 }
 
 void mo_page_routes(struct mo_site *s)

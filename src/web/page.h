@@ -24,6 +24,9 @@ extern const size_t mo_nassets;
 bool mo_list_has(struct mo_span list, const char *word);
 /* NULL: there is none. */
 const struct mo_asset *mo_page_asset(const char *path);
+/* Answer a browser that looks for something unknown with the page, which says
+ * so, and 404. False: it was no such request. */
+bool mo_page_missing(struct mo_req *rq);
 /* Add every asset and the views of the page as routes of the site. */
 void mo_page_routes(struct mo_site *s);
 

@@ -252,7 +252,7 @@ static void answer(struct mo_site *s, struct mo_req *rq,
         mo_req_problem(
             rq, 405, "method_not_allowed",
             "this path does not support that method; see the Allow header");
-    } else {
+    } else if (!mo_page_missing(rq)) {
         mo_req_problem(rq, 404, "not_found", "nothing is served at this path");
     }
 }

@@ -110,6 +110,26 @@ describe('writing', { skip }, () => {
     await leave(page);
   });
 
+  test('an unknown address says so, and starts no conversation', async () => {
+    const sessions = async () => (await (await fetch(`${bench.server.url}/api/sessions`)).json()).sessions.length;
+    const before = await sessions();
+    const page = await bench.visit('/nonsense');
+    await page.getByRole('heading', { name: 'Not found' }).waitFor();
+    await page.getByText('There is no page at /nonsense.').waitFor();
+    await assertAccessible(page, 'an unknown address');
+    assert.equal(await sessions(), before);
+    await page.goto(`${bench.server.url}/settings/`);
+    await page.getByRole('heading', { name: 'Settings' }).waitFor();
+    await page.goto(`${bench.server.url}/nonsense`);
+    await page.locator('[data-missing]').getByRole('link', { name: 'New conversation' }).click();
+    await ready(page);
+    await leave(page);
+    for (const [path, accept, type] of [['/nonsense', 'text/html', 'text/html'], ['/nonsense', '*/*', 'application/problem+json'], ['/api/nonsense', 'text/html', 'application/problem+json']]) {
+      const answer = await fetch(bench.server.url + path, { headers: { accept } });
+      assert.deepEqual([answer.status, answer.headers.get('content-type').split(';')[0]], [404, type], `${path} ${accept}`);
+    }
+  });
+
   // The last one: it ends the server.
   test('a view that cannot be loaded says why, and opens when the server is back', async () => {
     const page = await bench.visit();

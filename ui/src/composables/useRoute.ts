@@ -1,9 +1,9 @@
-// useRoute - the view named by the URL. Seven views need no router library.
+// useRoute - the view named by the URL. So few views need no router library.
 
 import { readonly, ref } from 'vue';
 
 export type View =
-  | 'chat' | 'servers' | 'views' | 'router' | 'approvals' | 'overview' | 'settings';
+  | 'chat' | 'servers' | 'views' | 'router' | 'approvals' | 'overview' | 'settings' | 'missing';
 
 export interface Route {
   view: View;
@@ -33,10 +33,11 @@ export function readPath(path: string): Route {
       ...route, view: 'servers', server: decoded(server[1] ?? ''),
       tool: decoded(server[2] ?? ''),
     };
+  const plain = path.replace(/\/+$/, '');
   for (const view of ['servers', 'views', 'router', 'approvals', 'overview', 'settings'] as const)
-    if (path === `/${view}`) return { ...route, view };
-  if (path === '/connections') return { ...route, view: 'settings' };
-  return route;
+    if (plain === `/${view}`) return { ...route, view };
+  if (plain === '/connections') return { ...route, view: 'settings' };
+  return plain === '' || plain === '/index.html' ? route : { ...route, view: 'missing' };
 }
 
 export const serverPath = (name: string): string =>

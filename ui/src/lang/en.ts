@@ -8,6 +8,8 @@ export const en = {
   'app.name': 'MCP Orchestrator',
 
   'error.offline': 'The server cannot be reached. Check that it is running, then try again.',
+  'error.missing': 'There is no page at {path}.',
+  'error.missingGo': 'New conversation',
   'error.offlineWaits': 'This page opens by itself as soon as the server answers.',
 
   // --- numbers and times ---
@@ -33,6 +35,7 @@ export const en = {
   'view.approvals': 'Approvals',
   'view.overview': 'Overview',
   'view.settings': 'Settings',
+  'view.missing': 'Not found',
   'shell.closeList': 'Close the conversation list',
   'shell.conversations': 'Conversations',
   'shell.new': 'New conversation',
