@@ -193,12 +193,9 @@ void mo_serve_reload(struct server *s, const char *by)
     struct mo_config_report rep;
 
     mo_reload(s->config, s->first, s->log, &rep, &news, apply_config, s);
-    if (s->approvals && s->worker.number <= 1) { /* once, by the first worker */
-        struct mo_audit *log = mo_approvals_audit(s->approvals);
-
-        mo_audit_untrusted(log, &rep);
-        mo_audit_reloaded(log, s->config->path, by, &news);
-    }
+    if (s->approvals && s->worker.number <= 1) /* once, by the first worker */
+        mo_audit_reloaded(mo_approvals_audit(s->approvals), s->config->path, by,
+                          &rep, &news);
     mo_buf_fini(&news.changed);
     mo_buf_fini(&news.waiting);
 }

@@ -55,7 +55,8 @@ int mo_audit_untrusted_now(const struct mo_config *cfg,
     return rc;
 }
 
-void mo_audit_untrusted(struct mo_audit *a, const struct mo_config_report *rep)
+static void note_untrusted(struct mo_audit *a,
+                           const struct mo_config_report *rep)
 {
     for (unsigned i = 0; i < rep->nuntrusted; i++) {
         struct texts t;
@@ -67,17 +68,18 @@ void mo_audit_untrusted(struct mo_audit *a, const struct mo_config_report *rep)
 }
 
 void mo_audit_reloaded(struct mo_audit *a, const char *path, const char *by,
+                       const struct mo_config_report *rep,
                        const struct mo_reload_news *news)
 {
     struct texts t;
     struct mo_audit_row row = row_of(&t, path);
 
-    if (!news->is_loaded) {
+    note_untrusted(a, rep);
+    if (!news->is_loaded && !rep->nuntrusted) {
         row.reason = "invalid";
         mo_audit_attempt(a, &row);
-        return;
     }
-    if (!news->changed.len)
+    if (!news->is_loaded || !news->changed.len)
         return;
     row.outcome = "loaded";
     row.by = by;

@@ -14,11 +14,11 @@ int mo_audit_confirmed_now(const struct mo_config *cfg, const char *path,
 int mo_audit_untrusted_now(const struct mo_config *cfg,
                            const struct mo_config_report *rep,
                            struct mo_err *e);
-/* The same at a reload. */
-void mo_audit_untrusted(struct mo_audit *a, const struct mo_config_report *rep);
 /* The file was read again, because of a `signal` or because the file changed
- * (by: "file"). A reload that changed nothing has no row. */
+ * (by: "file"). Files that are not trusted have a row each, one that is not
+ * valid has one. A reload that changed nothing has none. */
 void mo_audit_reloaded(struct mo_audit *a, const char *path, const char *by,
+                       const struct mo_config_report *rep,
                        const struct mo_reload_news *news);
 
 #endif

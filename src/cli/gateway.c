@@ -53,13 +53,12 @@ static void apply_config(void *ctx)
 
 static void reload_config(struct gateway *g, const char *by)
 {
-    struct mo_audit *audit = mo_approvals_audit(g->approvals);
     struct mo_reload_news news;
     struct mo_config_report rep;
 
     mo_reload(&g->config.h, g->first, &g->log, &rep, &news, apply_config, g);
-    mo_audit_untrusted(audit, &rep);
-    mo_audit_reloaded(audit, g->config.h.path, by, &news);
+    mo_audit_reloaded(mo_approvals_audit(g->approvals), g->config.h.path, by,
+                      &rep, &news);
     mo_buf_fini(&news.changed);
     mo_buf_fini(&news.waiting);
 }
