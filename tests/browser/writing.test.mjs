@@ -49,7 +49,7 @@ describe('writing', { skip }, () => {
     await say(page, 'tidy up');
     await until(async () => (await card(page).count()) === 2, 'two cards');
     await field(page).fill('keep both, list them instead');
-    await page.getByRole('button', { name: 'Reject with this reason' }).waitFor();
+    await page.getByRole('button', { name: 'Reject all 2 with this reason' }).waitFor();
     await assertAccessible(page, 'a reason in the message field');
     await field(page).press('Enter');
     await page.getByText('then I will not').waitFor();

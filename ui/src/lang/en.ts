@@ -131,7 +131,7 @@ export const en = {
   'chat.inLine': { one: '{n} message queued', other: '{n} messages queued' },
   'chat.stop': 'Stop',
   'chat.send': 'Send',
-  'chat.rejectWith': 'Reject with this reason',
+  'chat.rejectWith': { one: 'Reject with this reason', other: 'Reject all {n} with this reason' },
   'chat.edit': 'Edit',
   'chat.again': 'Send again',
   'chat.thoughts': 'Thinking',

@@ -205,6 +205,7 @@ export const useConversationStore = defineStore('conversation', () => {
 
   function applyTurn(t: Turn | null): void {
     isTurnRunning.value = t !== null;
+    if (!t) endTurnNotices();
     setText(t?.text ?? '');
     const runningIds = new Set(t?.running ?? []);
     for (const c of calls.values()) {
@@ -301,6 +302,7 @@ export const useConversationStore = defineStore('conversation', () => {
       isTurnRunning.value = true;
       outgoing.value = outgoing.value.filter((s) => s.messageId !== e.id);
     } else setText('');
+    if (e.role === 'assistant') endTurnNotices();
     if (e.role === 'note') {
       const text = textOf(e);
       notices.value = notices.value.filter((n) => n.text !== text);
@@ -405,7 +407,8 @@ export const useConversationStore = defineStore('conversation', () => {
     'session:closed': (c) => {
       closed.value = c.reason || 'closed';
     },
-    'system:message': (text) => notice(text, 'info', isTurnRunning.value),
+    // The model is asked before the message is stored: its turn may not have begun here.
+    'system:message': (text) => notice(text, 'info', isTurnRunning.value || outgoing.value.length > 0),
     error: (text) => {
       // Another person's session does not exist for us, unless it is shared.
       if (!isReading.value && text.includes('no such session')) queueMicrotask(read);
