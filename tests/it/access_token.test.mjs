@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
 import { Idp, newKey } from '../lib/idp.mjs';
-import { Server } from './server.mjs';
+import { Server, until } from './server.mjs';
 
 const PEOPLE = {
   ann: { groups: ['staff'], email: 'ann@example.test', email_verified: true },
@@ -162,9 +162,9 @@ describe('tokens that are not', () => {
   test('the refusal is in the audit log, the token is nowhere', async () => {
     const bad = good({ exp: 1000 });
     await ask(bad);
-    const rows = await (await fetch(`${server.url}/api/audit?q=invalid_token`, {
-      headers: { authorization: `Bearer ${good({ sub: 'olga', groups: ['admins'] })}` } })).json();
-    assert.ok(rows.rows.length > 0);
+    await until(async () => (await (await fetch(`${server.url}/api/audit?q=invalid_token`, {
+      headers: { authorization: `Bearer ${good({ sub: 'olga', groups: ['admins'] })}` } })).json()).rows.length > 0,
+    'a row about the refusal');
     for (const name of await readdir(join(dir, 'state'), { recursive: true }))
       if (!name.endsWith('.sock'))
         assert.equal((await readFile(join(dir, 'state', name)).catch(() => Buffer.alloc(0)))
