@@ -11,7 +11,7 @@
 #define MO_RELOAD_WATCH_MS 1000 /* how often to call mo_config_stale() */
 #define MO_RELOAD_KEYS_MAX 4096 /* bytes of one list; the rest is left out */
 
-/* What a reload did. Lists are JSON arrays of keys, or empty. */
+/* The outcome of a reload. Lists are JSON arrays of keys, or empty. */
 struct mo_reload_news {
     bool is_loaded;
     struct mo_buf changed; /* since the configuration before */

@@ -137,7 +137,7 @@ struct sweep {
     unsigned rounds;
     unsigned reaping; /* sessions of the present batch */
     bool more;        /* there is another batch */
-    uint64_t after;   /* where it begins */
+    uint64_t after;   /* where the next page of rows begins */
     char after_id[MO_SESSION_ID_MAX + 1];
     size_t driver;
     struct mo_list suspects;

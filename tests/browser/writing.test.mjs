@@ -1,4 +1,4 @@
-// What a person writes is not lost, and says no where a call waits; a page whose
+// Messages of a person are not lost, and say no where a call waits; a page whose
 // server is gone says so.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

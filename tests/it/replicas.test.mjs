@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { until } from './server.mjs';
-import { Replicas, STORES, told } from './replicas_kit.mjs';
+import { Replicas, STORES, bothHear, told } from './replicas_kit.mjs';
 import { run } from './talk_kit.mjs';
 
 const COUNT = run('echo ran >> ran; cat ran');
@@ -16,15 +16,7 @@ for (const { name: store, skip } of STORES) {
     const all = await Replicas.start({ store });
     try {
       const { here, there } = await all.pair();
-      const from = [here.events.length, there.events.length];
-      all.model.script.push({ text: 'Hello to both of you.' }, { text: 'And to you.' });
-      assert.equal((await here.say('one')).ok, true);
-      await there.event('agent:response');
-      assert.equal((await there.say('two')).ok, true, 'from the tab whose replica relays');
-      await here.event('agent:response', 2);
-      await there.event('agent:response', 2);
-      assert.deepEqual(told(there, from[1]), told(here, from[0]));
-      assert.ok(there.count('agent:delta') > 0);
+      const from = await bothHear(all, here, there);
 
       // The other asks for a call, this one approves it: it runs once.
       all.model.script.push({ calls: [COUNT] }, { text: 'done' });

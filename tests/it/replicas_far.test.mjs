@@ -5,7 +5,7 @@ import net from 'node:net';
 import { test } from 'node:test';
 
 import { freePort, missing as noRedis } from '../lib/redis.mjs';
-import { Replicas, messages, told } from './replicas_kit.mjs';
+import { Replicas, bothHear, messages, told } from './replicas_kit.mjs';
 import { until, within } from './server.mjs';
 import { run } from './talk_kit.mjs';
 
@@ -27,15 +27,7 @@ async function with2(how, fn) {
 
 test('two tabs hear the same, and either may speak and approve', { skip: noRedis }, () => with2({}, async (all) => {
   const { here, there } = await all.pair();
-  const from = [here.events.length, there.events.length];
-  all.model.script.push({ text: 'Hello to both of you.' }, { text: 'And to you.' });
-  assert.equal((await here.say('one')).ok, true);
-  await there.event('agent:response');
-  assert.equal((await there.say('two')).ok, true, 'from the tab whose replica relays');
-  await here.event('agent:response', 2);
-  await there.event('agent:response', 2);
-  assert.deepEqual(told(there, from[1]), told(here, from[0]));
-  assert.ok(there.count('agent:delta') > 0);
+  const from = await bothHear(all, here, there);
 
   all.model.script.push({ calls: [COUNT] }, { text: 'done' });
   await here.say('run it');

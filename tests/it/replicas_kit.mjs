@@ -149,3 +149,18 @@ export async function messages(replica, session) {
   }
   return all;
 }
+
+/** Both tabs hear the same of two turns, and either may speak. How many events
+ *  each had heard before, for told(). */
+export async function bothHear(all, here, there) {
+  const from = [here.events.length, there.events.length];
+  all.model.script.push({ text: 'Hello to both of you.' }, { text: 'And to you.' });
+  assert.equal((await here.say('one')).ok, true);
+  await there.event('agent:response');
+  assert.equal((await there.say('two')).ok, true, 'from the tab whose replica relays');
+  await here.event('agent:response', 2);
+  await there.event('agent:response', 2);
+  assert.deepEqual(told(there, from[1]), told(here, from[0]));
+  assert.ok(there.count('agent:delta') > 0);
+  return from;
+}
