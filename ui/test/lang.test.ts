@@ -79,7 +79,7 @@ describe('every text has a key', () => {
     expect(sentencesIn(read(f))).toEqual([]);
   });
   test('every key is used', () => {
-    const all = [...files('.vue'), ...files('.ts')].filter((f) => f !== 'lang/en.ts').map(read).join('\n');
+    const all = [...files('.vue'), ...files('.ts')].filter((f) => !f.startsWith('lang/en')).map(read).join('\n');
     const made = [...all.matchAll(/t\(`([\w.]+)\$\{/g)].map((m) => m[1] ?? '');
     const unused = Object.keys(en).filter((k) =>
       !all.includes(`'${k}'`) && !all.includes(`"${k}"`) && !made.some((m) => k.startsWith(m)));
