@@ -1,4 +1,4 @@
-// lang - all texts of the page by key (en.ts), in the language of the browser if
+// lang - all texts of the page by key (en/), in the language of the browser if
 // there is a translation.
 //
 // A translation is a file like en.ts with the same keys, and an entry in LANGS.
