@@ -80,7 +80,7 @@ static void fill(struct bench *b, struct mo_catalog *c, int tools)
     static const struct mo_json none = {NULL, 0};
     struct mo_json_doc d;
     struct mo_buf t;
-    bool changed = false;
+    unsigned changed = 0;
 
     mo_buf_init(&t, (size_t)1 << 20);
     must(mo_catalog_servers(c, b->servers, SERVERS, NULL) == 0, "servers");
@@ -139,7 +139,7 @@ static void bench_change(struct bench *b)
     fill(b, c, TOOLS);
     for (int i = 0; i < TURNS; i++) {
         uint64_t t0 = 0;
-        bool changed = false;
+        unsigned changed = 0;
 
         put_tools(&t, 0, TOOLS - 1 - i % 2);
         must(mo_json_parse(mo_buf_view(&t), 0, &d, NULL) == 0, "text");

@@ -148,6 +148,7 @@ static void put_people(struct mo_buf *b, const struct showing *s,
     put_items(b, cat, MO_CAT_RESOURCES, "resources");
     put_items(b, cat, MO_CAT_TEMPLATES, "templates");
     put_items(b, cat, MO_CAT_PROMPTS, "prompts");
+    put_items(b, cat, MO_CAT_SKILLS, "skills");
     if (!b->len)
         (void)mo_buf_puts(b, "A client sees nothing.\n");
 }

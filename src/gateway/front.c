@@ -238,6 +238,26 @@ static void answer_list(const struct mo_gw_view *v, struct mo_ep_call *c,
 
 /* --- calls --------------------------------------------------------------- */
 
+/* Lists a directory of a skill for a server that cannot. False: it can, or the
+ * call is another one. */
+static bool answer_directory(struct mo_gateway *g, struct mo_ep_call *c,
+                             const struct call_target *t)
+{
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
+    int rc;
+
+    if (!mo_span_is(c->method, "resources/directory/read") ||
+        mo_catalog_extension(g->cat, t->slot->no, MO_MCP_EXT_SKILLS,
+                             "directoryRead"))
+        return false;
+    rc = mo_catalog_skill_directory(mo_gw_cat_of(g, c), c->name, &b);
+    if (rc == MO_ENOTFOUND)
+        mo_rewrite_refuse(c);
+    else
+        mo_rewrite_answer(c, &b);
+    return true;
+}
+
 static void forward_call(struct mo_gateway *g, struct mo_ep_call *c,
                          bool may_wait)
 {
@@ -250,6 +270,8 @@ static void forward_call(struct mo_gateway *g, struct mo_ep_call *c,
     rc = mo_rewrite_target(g, c, &t);
     if (c->span && (rc == 0 || !may_wait)) /* else it is tried again */
         mo_call_trace_route(c, since, &t, rc);
+    if (rc == 0 && answer_directory(g, c, &t))
+        return;
     if (rc == 0)
         mo_forward_start(g, c, &t);
     else if (mo_result_limit_is_call(g, c))

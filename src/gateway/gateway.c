@@ -13,7 +13,7 @@
 #define CAPS                                                                   \
     (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \
      MO_EP_COMPLETIONS | MO_EP_LOGGING | MO_EP_LISTCHANGED | MO_EP_TASKS |     \
-     MO_EP_CALL_TASKS)
+     MO_EP_SKILLS | MO_EP_CALL_TASKS)
 
 /* --- callbacks of children ----------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* refresh.c - reads the lists of servers into the catalogue.
  *
- * All four lists are read when a child opens, one of them when its server
+ * All lists are read when a child opens, one of them when its server
  * says that it changed. A server whose lists are unknown is started when
  * somebody asks for them.
  *
@@ -103,15 +103,16 @@ static void put_list(struct gw_child *k, enum mo_cat_kind kind,
                      const struct mo_definition_notes *notes)
 {
     struct server_slot *s = k->slot;
-    bool changed = false;
-    bool announced = k->announced & 1u << kind;
+    unsigned changed = 0;
 
     mo_catalog_note(s->g->cat, s->no, kind, notes);
     if (mo_catalog_put(s->g->cat, s->no, kind, items, &changed) < 0)
         k->bad = true;
+    changed |= k->announced & 1u << kind;
     k->announced &= ~(1u << kind);
-    if (changed || announced)
-        mo_gw_changed(s->g, mo_gw_change_of(kind));
+    for (enum mo_cat_kind i = 0; i < MO_CAT_KINDS; i++)
+        if (changed & 1u << i)
+            mo_gw_changed(s->g, mo_gw_change_of(i));
 }
 
 static bool is_modern_http(const struct gw_child *k)
@@ -151,6 +152,7 @@ static void store_list(struct gw_child *k, enum mo_cat_kind kind,
         [MO_CAT_RESOURCES] = MO_DEFINITION_RESOURCE,
         [MO_CAT_TEMPLATES] = MO_DEFINITION_TEMPLATE,
         [MO_CAT_PROMPTS] = MO_DEFINITION_PROMPT,
+        [MO_CAT_SKILLS] = MO_DEFINITION_SKILL,
     };
     mo_autobuf struct mo_buf kept = {.max = MO_PAGES_BYTES_MAX + 2};
     mo_autobuf struct mo_buf mended = {.max = 2 * MO_PAGES_BYTES_MAX};
@@ -260,7 +262,19 @@ static bool is_of_person(const struct server_slot *s)
     return mo_upstream_server(s->up)->per_person;
 }
 
-/* The resources of a person are listed to nobody: the list is everybody's. */
+/* True if the server has such a list for everybody: the resources and skills
+ * of a person are listed to nobody. */
+static bool has_list(const struct gw_child *k, enum mo_cat_kind kind)
+{
+    const struct mo_cat_kind_info *i = &mo_catalog_kinds[kind];
+
+    if (is_of_person(k->slot) &&
+        (kind == MO_CAT_RESOURCES || kind == MO_CAT_SKILLS))
+        return false;
+    return mo_conn_can(k->conn, i->cap) &&
+           (!i->ext || mo_conn_extension(k->conn, i->ext).p);
+}
+
 static void read_list(struct gw_child *k, enum mo_cat_kind kind)
 {
     struct mo_pages_opts o = {
@@ -271,8 +285,7 @@ static void read_list(struct gw_child *k, enum mo_cat_kind kind)
     };
     struct mo_err e;
 
-    if (!mo_conn_can(k->conn, mo_catalog_kinds[kind].cap) ||
-        (kind == MO_CAT_RESOURCES && is_of_person(k->slot))) {
+    if (!has_list(k, kind)) {
         store_list(k, kind, none);
         return;
     }

@@ -583,7 +583,8 @@ void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
     } else if (is_method(m, "notifications/prompts/list_changed")) {
         mo_catalog_refresh_list_changed(k, MO_CAT_PROMPTS);
     } else if (is_method(m, "notifications/resources/list_changed")) {
-        mo_catalog_refresh_child(k, 1u << MO_CAT_TEMPLATES);
+        mo_catalog_refresh_child(k,
+                                 1u << MO_CAT_TEMPLATES | 1u << MO_CAT_SKILLS);
         mo_catalog_refresh_list_changed(k, MO_CAT_RESOURCES);
     } else if (is_method(m, "notifications/resources/updated")) {
         on_resource_updated(k, mo_json_get(m->params, "uri"));

@@ -9,6 +9,7 @@
 
 #include "codec/json/jschema.h"
 #include "mcp/edit.h"
+#include "mcp/skill.h"
 
 #define MEMBERS_MAX 8 /* of a table, as mo_edit() takes */
 #define NAME_SHOWN  64
@@ -394,7 +395,7 @@ static enum fix mend_arguments(struct mo_json v, struct mo_buf *to,
     return good ? FIX_NONE : FIX_REPLACE;
 }
 
-/* --- the four kinds ------------------------------------------------------ */
+/* --- the kinds ----------------------------------------------------------- */
 
 static const struct rule tool_rules[] = {
     {"title", is_string, NULL},
@@ -433,7 +434,15 @@ static const struct {
     [MO_DEFINITION_RESOURCE] = {resource_rules, "uri", "resource"},
     [MO_DEFINITION_TEMPLATE] = {resource_rules, "uriTemplate", "template"},
     [MO_DEFINITION_PROMPT] = {prompt_rules, "name", "prompt"},
+    [MO_DEFINITION_SKILL] = {NULL, "uri", "skill"},
 };
+
+/* A skill is what its digests say: nothing of it can be mended. */
+static enum fix check_skill(struct mo_json item, struct fault *f)
+{
+    f->why = mo_skill_check(item);
+    return f->why ? FIX_REFUSE : FIX_NONE;
+}
 
 /* A resource needs a name beside its URI. */
 static enum fix mend_item(enum mo_definition_kind kind, struct mo_json item,
@@ -446,6 +455,8 @@ static enum fix mend_item(enum mo_definition_kind kind, struct mo_json item,
 
     if (!is_string(id))
         return FIX_NONE; /* the catalogue leaves it out */
+    if (kind == MO_DEFINITION_SKILL)
+        return check_skill(item, f);
     if (is_string(mo_json_get(item, "name")))
         return mend_object(kinds[kind].rules, item, out, f);
     *f = (struct fault){"name", "it has no name"};

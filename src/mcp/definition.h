@@ -1,5 +1,5 @@
-/* definition.h - definitions of tools, resources, resource templates and
- * prompts, in a form that strict clients accept.
+/* definition.h - definitions of tools, resources, resource templates, prompts
+ * and skills, in a form that strict clients accept.
  *
  * The official SDKs check every list against a schema and refuse the whole
  * list because of one bad item. So each item is checked when a server's list is
@@ -10,7 +10,8 @@
  *    {"type":"object"}; properties that are no schemas accept every value.
  *  - An outputSchema that a validator cannot compile is removed.
  *  - A resource or template without a name gets its URI as its name.
- *  - An item that cannot be mended (inputSchema of type "string") is left out.
+ *  - An item that cannot be mended (inputSchema of type "string") is left out,
+ *    as is a skill that is not valid (skill.h).
  *
  * An item that is right keeps its bytes. Items that are no objects or have no
  * name or URI are passed on: the catalogue leaves them out. Pure functions;
@@ -27,6 +28,7 @@ enum mo_definition_kind {
     MO_DEFINITION_RESOURCE,
     MO_DEFINITION_TEMPLATE,
     MO_DEFINITION_PROMPT,
+    MO_DEFINITION_SKILL,
     MO_DEFINITION_KINDS,
 };
 

@@ -34,15 +34,18 @@ static inline bool mo_mcp_is_modern(enum mo_mcp_version v)
 bool mo_mcp_text_is_modern(struct mo_span text);
 
 /* Keys of the modern envelope in params._meta and result._meta. */
-#define MO_MCP_P         "io.modelcontextprotocol/"
-#define MO_MCP_P_VERSION MO_MCP_P "protocolVersion"
-#define MO_MCP_P_CAPS    MO_MCP_P "clientCapabilities"
-#define MO_MCP_P_CLIENT  MO_MCP_P "clientInfo"
-#define MO_MCP_P_SERVER  MO_MCP_P "serverInfo"
-#define MO_MCP_P_LOG     MO_MCP_P "logLevel"
-#define MO_MCP_P_SUB     MO_MCP_P "subscriptionId"
-#define MO_MCP_P_TASK    MO_MCP_P "related-task"
-#define MO_MCP_EXT_TASKS MO_MCP_P "tasks"
+#define MO_MCP_P          "io.modelcontextprotocol/"
+#define MO_MCP_P_VERSION  MO_MCP_P "protocolVersion"
+#define MO_MCP_P_CAPS     MO_MCP_P "clientCapabilities"
+#define MO_MCP_P_CLIENT   MO_MCP_P "clientInfo"
+#define MO_MCP_P_SERVER   MO_MCP_P "serverInfo"
+#define MO_MCP_P_LOG      MO_MCP_P "logLevel"
+#define MO_MCP_P_SUB      MO_MCP_P "subscriptionId"
+#define MO_MCP_P_TASK     MO_MCP_P "related-task"
+/* Extensions, as members of capabilities.extensions. */
+#define MO_MCP_EXT_TASKS  MO_MCP_P "tasks"
+#define MO_MCP_EXT_SKILLS MO_MCP_P "skills"
+#define MO_MCP_EXT_APPS   MO_MCP_P "ui"
 
 /* Error codes beyond JSON-RPC's own (codec/rpc.h). */
 enum {

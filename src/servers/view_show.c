@@ -91,10 +91,9 @@ static void put_items(struct mo_jw *w, const struct mo_catalog *cat,
 void mo_view_put_counts(struct mo_jw *w, const struct mo_gw_view *v)
 {
     static const char *const keys[MO_CAT_KINDS] = {
-        [MO_CAT_TOOLS] = "tools",
-        [MO_CAT_RESOURCES] = "resources",
-        [MO_CAT_TEMPLATES] = "templates",
-        [MO_CAT_PROMPTS] = "prompts",
+        [MO_CAT_TOOLS] = "tools",         [MO_CAT_RESOURCES] = "resources",
+        [MO_CAT_TEMPLATES] = "templates", [MO_CAT_PROMPTS] = "prompts",
+        [MO_CAT_SKILLS] = "skills",
     };
     const struct mo_catalog *cat = v ? mo_gateway_view_catalog(v) : NULL;
 

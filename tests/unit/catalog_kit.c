@@ -64,7 +64,7 @@ static void kit_items(struct mo_buf *b, enum mo_cat_kind kind,
 }
 
 int kit_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
-            const char *words, bool *changed)
+            const char *words, unsigned *changed)
 {
     struct mo_buf b;
     int rc = 0;
@@ -83,7 +83,7 @@ struct mo_catalog *kit_new(enum mo_gw_prefix mode, const char *cache,
 {
     struct mo_catalog *c = mo_catalog_new(mode, cache, NULL);
     struct kit_servers k;
-    bool changed = false;
+    unsigned changed = 0;
 
     assert_non_null(c);
     kit_spec(&k, spec);

@@ -33,7 +33,7 @@ struct kit_servers {
 
 void kit_spec(struct kit_servers *k, const char *spec);
 int kit_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
-            const char *words, bool *changed);
+            const char *words, unsigned *changed);
 struct mo_catalog *kit_new(enum mo_gw_prefix mode, const char *cache,
                            enum mo_cat_kind kind, const char *spec);
 

@@ -86,7 +86,7 @@ static void test_changed(void **state)
 {
     struct mo_catalog *c =
         kit_new(COLLISION, NULL, MO_CAT_TOOLS, "a - r s;b - t");
-    bool changed = true;
+    unsigned changed = 1;
     struct mo_buf b;
 
     (void)state;
@@ -269,7 +269,7 @@ static void test_resources(void **state)
                     "a - x:1 both:1;b - y:1 both:1;bare '' z:1");
         struct mo_span uri = mo_span_cstr(rows[i].uri), own;
         unsigned server = 99;
-        bool changed = false;
+        unsigned changed = 0;
         int rc = 0;
 
         assert_int_equal(kit_put(c, 0, MO_CAT_TEMPLATES, "same:{v}", &changed),
@@ -317,7 +317,7 @@ static void test_expose(void **state)
             kit_new(rows[i].mode, NULL, MO_CAT_RESOURCES,
                     "a - x:1 both:1;b - y:1 both:1;bare '' z:1");
         struct mo_span own = mo_span_cstr(rows[i].own);
-        bool changed = false;
+        unsigned changed = 0;
         int rc = 0;
 
         assert_int_equal(kit_put(c, 0, MO_CAT_TEMPLATES, "same:{v}", &changed),
@@ -344,7 +344,7 @@ static void test_only_one(void **state)
     struct mo_span own, uri = MO_SPAN("any:thing");
     const struct mo_cat_item *it = NULL;
     unsigned server = 9;
-    bool changed = false;
+    unsigned changed = 0;
 
     (void)state;
     mo_catalog_done(c, 1, js("{\"resources\":{}}"), nothing);
@@ -438,7 +438,7 @@ static void test_pages_in_change(void **state)
         struct mo_catalog *c =
             kit_new(COLLISION, NULL, MO_CAT_TOOLS, "a - 1 2 3 4;b - 5 6");
         char cursor[256], none[256];
-        bool changed = false;
+        unsigned changed = 0;
         struct mo_buf b;
 
         mo_buf_init(&b, 4096);
@@ -509,7 +509,7 @@ static void test_limits(void **state)
 {
     struct mo_catalog *c = kit_new(COLLISION, NULL, MO_CAT_TOOLS, "s - x");
     size_t kept = 0;
-    bool changed = false;
+    unsigned changed = 0;
     struct mo_buf b;
 
     (void)state;
@@ -546,7 +546,7 @@ static void test_long_names(void **state)
     struct mo_catalog *c = kit_new(ALWAYS, NULL, MO_CAT_TOOLS, "s - x");
     char uri[MO_CAT_NAME_MAX + 2];
     char cursor[2 * MO_CAT_NAME_MAX];
-    bool changed = false;
+    unsigned changed = 0;
     struct mo_json_doc d;
     struct mo_buf b;
 
@@ -584,7 +584,7 @@ static void one_life(void *ctx)
     struct kit_servers k;
     struct mo_span own;
     unsigned server = 0;
-    bool changed = false;
+    unsigned changed = 0;
     struct mo_buf b, was;
     int rc = 0;
 

@@ -144,7 +144,7 @@ static void test_bytes(void **state)
         size_t r = i % MO_COUNT(rows);
         enum mo_cat_kind kind = rows[r].kind;
         struct mo_catalog *c = kit_new(rows[r].mode, NULL, kind, "srv -");
-        bool changed = false;
+        unsigned changed = 0;
 
         mo_buf_reset(&t.in);
         mo_buf_reset(&t.out);
@@ -207,7 +207,7 @@ static void test_items(void **state)
         struct mo_catalog *c = kit_new(NEVER, NULL, MO_CAT_TOOLS, "s -");
         const char *why = NULL;
         struct mo_json_doc d;
-        bool changed = false;
+        unsigned changed = 0;
 
         assert_int_equal(
             mo_catalog_put(c, 0, MO_CAT_TOOLS, js(rows[i].in), &changed), 0);

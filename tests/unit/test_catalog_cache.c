@@ -56,7 +56,7 @@ static struct mo_catalog *again(const char *dir, const char *spec)
 static void fill(const char *dir)
 {
     struct mo_catalog *c = again(dir, SPEC " r,\"x\":[1,\t0.10] s.t");
-    bool changed = false;
+    unsigned changed = 0;
 
     assert_int_equal(kit_put(c, 0, MO_CAT_RESOURCES, "x:1", &changed), 0);
     assert_int_equal(kit_put(c, 0, MO_CAT_TEMPLATES, "x:{a}", &changed), 0);
@@ -168,7 +168,7 @@ static void test_damaged(void **state)
     kit_undir(dir);
 }
 
-#define HEAD "{\"version\":2,\"name\":\"n\",\"digest\":\"d\""
+#define HEAD "{\"version\":3,\"name\":\"n\",\"digest\":\"d\""
 
 static void test_foreign(void **state)
 {
@@ -184,10 +184,10 @@ static void test_foreign(void **state)
          MO_EPROTO},
         {"no version", "{\"name\":\"n\",\"digest\":\"d\"}", MO_EPROTO},
         {"a version in quotes",
-         "{\"version\":\"2\",\"name\":\"n\",\"digest\":\"d\"}", MO_EPROTO},
-        {"another server", "{\"version\":2,\"name\":\"m\",\"digest\":\"d\"}",
+         "{\"version\":\"3\",\"name\":\"n\",\"digest\":\"d\"}", MO_EPROTO},
+        {"another server", "{\"version\":3,\"name\":\"m\",\"digest\":\"d\"}",
          MO_EPROTO},
-        {"another digest", "{\"version\":2,\"name\":\"n\",\"digest\":\"e\"}",
+        {"another digest", "{\"version\":3,\"name\":\"n\",\"digest\":\"e\"}",
          MO_EPROTO},
         {"digest twice", HEAD ",\"digest\":\"e\"}", MO_EPROTO},
         {"tools are no array", HEAD ",\"tools\":{}}", MO_EPROTO},

@@ -431,6 +431,8 @@ void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
         !mo_connect_ready(g, c, t->slot))
         return;
     f = forwarded_call_new(g, c, t->slot);
+    if (f)
+        f->prefixed = mo_rewrite_is_prefixed(c, t);
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else if (mo_call_budget_begin(f, t) && mo_call_approval_begin(f, t))

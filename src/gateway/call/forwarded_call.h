@@ -105,6 +105,7 @@ struct forwarded_call {
     struct mo_task *task;
     uint64_t number;           /* of the call */
     bool as_task;              /* a legacy server was asked for a task */
+    bool prefixed;             /* URIs of the result get the server's label */
     struct result_limit limit; /* of its result; max 0: none */
     struct mo_latency_row *latency;
     uint64_t sent_ns;

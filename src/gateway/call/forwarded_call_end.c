@@ -64,7 +64,10 @@ static void send_result(const struct forwarded_call *f, struct mo_ep_call *c,
                         struct mo_json result)
 {
     mo_autobuf struct mo_buf cut = {.max = GW_TEXT_MAX};
+    mo_autobuf struct mo_buf renamed = {.max = 2 * GW_TEXT_MAX};
 
+    if (f->prefixed && mo_rewrite_result_uris(c, result, &renamed) == 0)
+        result = (struct mo_json){renamed.p, renamed.len};
     if (f->limit.max && result.n > f->limit.max &&
         mo_result_limit_cut(f->g->results, &f->limit, result, &cut))
         result = (struct mo_json){cut.p, cut.len};

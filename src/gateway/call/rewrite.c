@@ -6,22 +6,28 @@
 
 #include "mcp/content.h"
 #include "mcp/edit.h"
+#include "mcp/skill.h"
 
 #define MAC_LEN   16                  /* hex digits */
 #define NAME_MAX_ ((size_t)64 * 1024) /* of a name or URI in JSON */
 
 static const struct mo_json none = {NULL, 0};
 
-enum what { TOOL, PROMPT, RESOURCE, REF, TASK, NOTHING };
+enum what { TOOL, PROMPT, RESOURCE, REF, TASK, SKILL, DIRECTORY, NOTHING };
 
 static const struct row {
     const char *method, *key;
     enum what what;
 } methods[] = {
-    {"tools/call", "name", TOOL},        {"prompts/get", "name", PROMPT},
-    {"resources/read", "uri", RESOURCE}, {"completion/complete", NULL, REF},
-    {"tasks/get", "taskId", TASK},       {"tasks/update", "taskId", TASK},
+    {"tools/call", "name", TOOL},
+    {"prompts/get", "name", PROMPT},
+    {"resources/read", "uri", RESOURCE},
+    {"completion/complete", NULL, REF},
+    {"tasks/get", "taskId", TASK},
+    {"tasks/update", "taskId", TASK},
     {"tasks/cancel", "taskId", TASK},
+    {"skills/get", "uri", SKILL},
+    {"resources/directory/read", "uri", DIRECTORY},
 };
 
 static const struct row *method_row(const struct mo_ep_call *c)
@@ -237,6 +243,21 @@ static int find_resource(struct mo_gateway *g, const struct mo_ep_call *c,
     return t->slot ? 0 : MO_ENOTFOUND;
 }
 
+/* A skill need not be listed: any server with skills may know it. */
+static int find_skill(struct mo_gateway *g, const struct mo_ep_call *c,
+                      struct call_target *t)
+{
+    int rc = find_item(g, c, MO_CAT_SKILLS, c->name, t);
+
+    t->item = none;
+    if (rc < 0)
+        rc = find_resource(g, c, t);
+    return rc == 0 && !mo_catalog_extension(g->cat, t->slot->no,
+                                            MO_MCP_EXT_SKILLS, NULL)
+               ? MO_ENOTFOUND
+               : rc;
+}
+
 static struct mo_json ref_of(const struct mo_ep_call *c)
 {
     return mo_json_get(c->params, "ref");
@@ -286,7 +307,10 @@ int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
     case PROMPT:
         return find_item(g, c, MO_CAT_PROMPTS, c->name, t);
     case RESOURCE:
+    case DIRECTORY:
         return find_resource(g, c, t);
+    case SKILL:
+        return find_skill(g, c, t);
     case REF:
         return find_ref(g, c, t);
     case TASK:
@@ -305,6 +329,8 @@ void mo_rewrite_refuse(struct mo_ep_call *c)
         [RESOURCE] = "no such resource: ",
         [REF] = "params.ref names no known prompt or resource",
         [TASK] = "no such task: ",
+        [SKILL] = "no such skill: ",
+        [DIRECTORY] = "no such directory: ",
         [NOTHING] = "no such method: ",
     };
     enum what what = method_row(c)->what;
@@ -313,13 +339,58 @@ void mo_rewrite_refuse(struct mo_ep_call *c)
 
     (void)mo_buf_puts(&msg, words[what]);
     (void)mo_buf_span(&msg, what == NOTHING ? c->method : c->name);
-    if (what == RESOURCE) {
+    if (what == RESOURCE || what == SKILL || what == DIRECTORY) {
         (void)mo_buf_puts(&data, "{\"uri\":");
         (void)mo_json_quote(&data, c->name);
         (void)mo_buf_putc(&data, '}');
     }
     mo_ep_call_error(c, MO_RPC_INVALID_PARAMS, mo_buf_cstr(&msg),
                      mo_buf_view(&data));
+}
+
+/* --- URIs in results ----------------------------------------------------- */
+
+bool mo_rewrite_is_prefixed(const struct mo_ep_call *c,
+                            const struct call_target *t)
+{
+    enum what what = method_row(c)->what;
+
+    return (what == RESOURCE || what == SKILL || what == DIRECTORY) &&
+           !mo_span_eq(c->name, t->own);
+}
+
+static int put_prefixed(void *ctx, struct mo_json uri, struct mo_buf *out)
+{
+    mo_autobuf struct mo_buf own = {.max = NAME_MAX_};
+    mo_autobuf struct mo_buf to = {.max = NAME_MAX_};
+    int rc = mo_json_str_buf(uri, &own);
+
+    if (rc == 0)
+        rc = mo_gw_uri(ctx, mo_buf_view(&own), &to);
+    return rc < 0 ? rc : mo_json_quote(out, mo_buf_view(&to));
+}
+
+int mo_rewrite_result_uris(const struct mo_ep_call *c, struct mo_json result,
+                           struct mo_buf *out)
+{
+    enum what what = method_row(c)->what;
+    struct mo_edit skill = {"skill", {NULL, 0}};
+    mo_autobuf struct mo_buf entry = {.max = GW_TEXT_MAX};
+    char label[MO_GW_LABEL_MAX];
+    struct mo_span text, rest;
+    int rc;
+
+    if (!mo_gw_uri_split(c->name, &text, &rest) || text.n >= sizeof(label))
+        return MO_EINVAL;
+    (void)snprintf(label, sizeof(label), "%.*s", (int)text.n, text.p);
+    if (what != SKILL)
+        return mo_skill_replace_uris(
+            result, false, what == RESOURCE ? "contents" : "resources",
+            put_prefixed, label, out);
+    rc = mo_skill_replace_uris(mo_json_get(result, "skill"), true, "resources",
+                               put_prefixed, label, &entry);
+    skill.to = mo_buf_view(&entry);
+    return rc < 0 ? rc : mo_edit(out, result, &skill, 1);
 }
 
 /* --- params -------------------------------------------------------------- */

@@ -49,6 +49,13 @@ struct mo_json mo_rewrite_args(const struct mo_ep_call *c,
  * the buffer's error. */
 int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
                       bool as_task, struct mo_buf *b, struct mo_span *out);
+/* True if the request names a resource, skill or directory by a prefixed
+ * URI. */
+bool mo_rewrite_is_prefixed(const struct mo_ep_call *c,
+                            const struct call_target *t);
+/* Writes the result of such a request: its URIs get the same prefix. */
+int mo_rewrite_result_uris(const struct mo_ep_call *c, struct mo_json result,
+                           struct mo_buf *out);
 /* True if the server must be asked for a task (2025-11-25). */
 bool mo_rewrite_is_task(const struct call_target *t,
                         const struct mo_conn *conn);

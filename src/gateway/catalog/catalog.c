@@ -95,26 +95,33 @@ static void refresh_why(struct mo_catalog *c)
         mo_catalog_describe_missing(c, i, MO_CAT_KINDS, c->v[i].why);
 }
 
-static void views_free(struct cat_view *v[MO_CAT_KINDS])
+void mo_catalog_unbuild(struct mo_catalog *c)
 {
-    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        mo_catalog_view_free(v[k]);
-        v[k] = NULL;
-    }
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        mo_catalog_view_free(mo_take_ptr(&c->view[k]));
+    mo_catalog_claims_free(mo_take_ptr(&c->claims));
 }
 
-static int views_new(const struct mo_catalog *c, const struct cat_server *v,
-                     size_t n, struct cat_view *out[MO_CAT_KINDS])
+/* Names of resources come first: tools link to them. */
+int mo_catalog_build(struct mo_catalog *c)
 {
-    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        out[k] =
-            mo_catalog_view_new((enum mo_cat_kind)k, c->prefix, v, n, NULL);
-        if (out[k] == NULL) {
-            views_free(out);
-            return MO_ENOMEM;
-        }
+    static const enum mo_cat_kind order[] = {
+        MO_CAT_RESOURCES, MO_CAT_TEMPLATES, MO_CAT_SKILLS,
+        MO_CAT_TOOLS,     MO_CAT_PROMPTS,
+    };
+    bool built = true;
+
+    _Static_assert(MO_COUNT(order) == MO_CAT_KINDS, "every kind is built");
+    memset(c->view, 0, sizeof(c->view)); /* NOLINT: an array of pointers */
+    c->claims = mo_catalog_claims_new(c);
+    built = c->claims != NULL;
+    for (size_t i = 0; i < MO_COUNT(order) && built; i++) {
+        c->view[order[i]] = mo_catalog_view_new(c, order[i]);
+        built = c->view[order[i]] != NULL;
     }
-    return 0;
+    if (!built)
+        mo_catalog_unbuild(c);
+    return built ? 0 : MO_ENOMEM;
 }
 
 static bool has_name(const struct cat_server *v, size_t n, const char *name)
@@ -134,9 +141,11 @@ static void forget_removed(const struct mo_catalog *c,
 }
 
 /* The new table is complete: it takes over the borrowed lists. */
-static void swap_servers(struct mo_catalog *c, struct cat_server *v, size_t n,
-                         struct cat_view *views[MO_CAT_KINDS])
+static void swap_servers(struct mo_catalog *c, const struct mo_catalog *next)
 {
+    struct cat_server *v = next->v;
+    size_t n = next->n;
+
     forget_removed(c, v, n);
     for (size_t i = 0; i < n; i++) {
         if (!v[i].borrowed)
@@ -147,10 +156,8 @@ static void swap_servers(struct mo_catalog *c, struct cat_server *v, size_t n,
                 c->v[j].lists = NULL;
     }
     servers_free(c->v, c->n);
-    c->v = v;
-    c->n = n;
-    views_free(c->view);
-    memcpy(c->view, views, sizeof(c->view));
+    mo_catalog_unbuild(c);
+    *c = *next;
     c->version++;
     refresh_why(c);
 }
@@ -158,27 +165,27 @@ static void swap_servers(struct mo_catalog *c, struct cat_server *v, size_t n,
 int mo_catalog_servers(struct mo_catalog *c, const struct mo_gw_server *v,
                        size_t n, struct mo_err *e)
 {
-    struct cat_view *views[MO_CAT_KINDS] = {NULL};
-    struct cat_server *next = NULL;
+    struct mo_catalog next = *c;
     int rc = 0;
 
     if (n > MO_GW_SERVERS_MAX)
         return mo_fail(e, MO_ETOOBIG, "more than %d servers",
                        MO_GW_SERVERS_MAX);
-    next = mo_zalloc((n + 1) * sizeof(*next));
-    if (next == NULL)
+    next.v = mo_zalloc((n + 1) * sizeof(*next.v));
+    next.n = n;
+    if (next.v == NULL)
         return mo_fail(e, MO_ENOMEM, "catalogue: out of memory");
     for (size_t i = 0; i < n && rc == 0; i++) {
-        rc = server_init(&next[i], &v[i]);
-        rc = rc < 0 ? rc : load_lists(c, next, i);
+        rc = server_init(&next.v[i], &v[i]);
+        rc = rc < 0 ? rc : load_lists(c, next.v, i);
     }
     if (rc == 0)
-        rc = views_new(c, next, n, views);
+        rc = mo_catalog_build(&next);
     if (rc < 0) {
-        servers_free(next, n);
+        servers_free(next.v, n);
         return mo_fail(e, MO_ENOMEM, "catalogue: out of memory");
     }
-    swap_servers(c, next, n, views);
+    swap_servers(c, &next);
     return 0;
 }
 
@@ -191,7 +198,7 @@ struct mo_catalog *mo_catalog_new(enum mo_gw_prefix prefix, const char *cache,
         c->prefix = prefix;
         c->cache = cache ? mo_strndup(cache, strlen(cache)) : NULL;
     }
-    if (c && (cache == NULL || c->cache) && views_new(c, NULL, 0, c->view) == 0)
+    if (c && (cache == NULL || c->cache) && mo_catalog_build(c) == 0)
         return c;
     mo_catalog_free(c);
     return mo_null(mo_fail(e, MO_ENOMEM, "catalogue: out of memory"));
@@ -201,7 +208,7 @@ void mo_catalog_free(struct mo_catalog *c)
 {
     if (c == NULL)
         return;
-    views_free(c->view);
+    mo_catalog_unbuild(c);
     if (c->of == NULL)
         servers_free(c->v, c->n);
     mo_filter_free(c->filter);
@@ -220,24 +227,62 @@ static bool same_list(const struct cat_list *a, const struct cat_list *b)
            mo_span_eq(mo_buf_view(&a->text), mo_buf_view(&b->text));
 }
 
+static unsigned changed_views(const struct mo_catalog *a,
+                              const struct mo_catalog *b)
+{
+    unsigned changed = 0;
+
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        if (!mo_catalog_view_same(a->view[k], b->view[k]))
+            changed |= 1u << k;
+    return changed;
+}
+
+/* True if a list of this kind decides about no other's names. */
+static bool stands_alone(const struct mo_catalog *c, enum mo_cat_kind kind,
+                         const struct cat_list *a, const struct cat_list *b)
+{
+    if (kind == MO_CAT_PROMPTS)
+        return true;
+    return kind != MO_CAT_SKILLS && c->claims->map.len == 0 &&
+           !(a && a->has_links) && !(b && b->has_links);
+}
+
+/* Makes the views that a change of one list can change, or all. */
+static int rebuild(struct mo_catalog *c, struct mo_catalog *next,
+                   enum mo_cat_kind kind, bool alone, unsigned *changed)
+{
+    if (!alone) {
+        if (mo_catalog_build(next) < 0)
+            return MO_ENOMEM;
+        *changed = changed_views(c, next);
+        mo_catalog_unbuild(c);
+        return 0;
+    }
+    next->view[kind] = mo_catalog_view_new(next, kind);
+    if (next->view[kind] == NULL)
+        return MO_ENOMEM;
+    *changed = changed_views(c, next);
+    mo_catalog_view_free(c->view[kind]);
+    return 0;
+}
+
 /* Stores the list if its view can be made. */
 static int swap_list(struct mo_catalog *c, unsigned server,
-                     enum mo_cat_kind kind, struct cat_list *l, bool *changed)
+                     enum mo_cat_kind kind, struct cat_list *l,
+                     unsigned *changed)
 {
     struct server_lists *s = c->v[server].lists;
     struct cat_list *old = s->list[kind];
-    struct cat_view *w = NULL;
+    struct mo_catalog next = *c;
 
     s->list[kind] = l;
-    w = mo_catalog_view_new(kind, c->prefix, c->v, c->n, NULL);
-    if (w == NULL) {
+    if (rebuild(c, &next, kind, stands_alone(c, kind, old, l), changed) < 0) {
         s->list[kind] = old;
         mo_catalog_list_free(l);
         return MO_ENOMEM;
     }
-    *changed = !mo_catalog_view_same(c->view[kind], w);
-    mo_catalog_view_free(c->view[kind]);
-    c->view[kind] = w;
+    *c = next;
     mo_catalog_list_free(old);
     c->version++;
     s->dirty = true;
@@ -246,13 +291,13 @@ static int swap_list(struct mo_catalog *c, unsigned server,
 }
 
 int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
-                   struct mo_json items, bool *changed)
+                   struct mo_json items, unsigned *changed)
 {
     struct cat_list *l = NULL;
     struct server_lists *s = NULL;
 
     MO_BUG_ON(server >= c->n);
-    *changed = false;
+    *changed = 0;
     s = c->v[server].lists;
     if (s->faults[kind])
         s->faults[kind]->unread[0] = '\0';
@@ -346,17 +391,19 @@ static int swap_lists(struct mo_catalog *c, unsigned server,
 {
     struct cat_server *s = &c->v[server];
     struct server_lists *old = s->lists;
-    struct cat_view *views[MO_CAT_KINDS] = {NULL};
+    struct mo_catalog next = *c;
+    unsigned differ;
 
     s->lists = l;
-    if (views_new(c, c->v, c->n, views) < 0) {
+    if (mo_catalog_build(&next) < 0) {
         s->lists = old;
         return MO_ENOMEM;
     }
+    differ = changed_views(c, &next);
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
-        changed[k] = !mo_catalog_view_same(c->view[k], views[k]);
-    views_free(c->view);
-    memcpy(c->view, views, sizeof(c->view));
+        changed[k] = differ & 1u << k;
+    mo_catalog_unbuild(c);
+    *c = next;
     mo_catalog_lists_free(old);
     s->fail[0] = '\0';
     c->version++;
@@ -436,6 +483,21 @@ const char *mo_catalog_why(const struct mo_catalog *c, unsigned server)
     if (c->of)
         return mo_catalog_failed(c, server);
     return server < c->n && c->v[server].why[0] ? c->v[server].why : NULL;
+}
+
+bool mo_catalog_extension(const struct mo_catalog *c, unsigned server,
+                          const char *id, const char *flag)
+{
+    struct mo_span caps = server < c->n ? mo_buf_view(&c->v[server].lists->caps)
+                                        : mo_span(NULL, 0);
+    struct mo_json all, ext;
+
+    if (!caps.n)
+        return true;
+    all = mo_json_get((struct mo_json){caps.p, caps.n}, "extensions");
+    ext = mo_json_get(all, id);
+    return mo_json_is(ext, MO_JSON_OBJECT) &&
+           (flag == NULL || mo_json_flag(ext, flag));
 }
 
 struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server)

@@ -1,9 +1,10 @@
 /* catalog.h - the merged lists of all servers, under names clients can use.
  *
- * For each server it keeps four lists (tools, resources, templates, prompts)
- * as the bytes that were received. They are merged in a stable order: servers
- * as configured, items as listed. Every item has an exposed name (name.h). An
- * item is given out as its original bytes with only its name or URI replaced.
+ * For each server it keeps five lists (tools, resources, templates, prompts,
+ * skills) as the bytes that were received. They are merged in a stable order:
+ * servers as configured, items as listed. Every item has an exposed name
+ * (name.h). An item is given out as its original bytes with only its name or
+ * URI replaced.
  *
  * The lists of each server are cached in one file below the cache directory,
  * with the server's digest and a date. The file is read when the server is
@@ -22,7 +23,10 @@
  * stdio.
  *
  * If two servers have the same name (or URI), both are prefixed, so that the
- * order does not matter (MO_GW_PREFIX_COLLISION). A server that is never
+ * order does not matter (MO_GW_PREFIX_COLLISION). All URIs are one space: those
+ * of resources, of all files of a skill, and those that a tool links to (MCP
+ * Apps). A prefixed URI is prefixed everywhere: in lists, in the files of a
+ * skill, in the tool that links to it. A server that is never
  * prefixed keeps its names; the second of two such servers is hidden.
  * Unprefixed names are assigned before prefixed ones.
  *
@@ -60,6 +64,7 @@ enum mo_cat_kind {
     MO_CAT_RESOURCES,
     MO_CAT_TEMPLATES,
     MO_CAT_PROMPTS,
+    MO_CAT_SKILLS,
     MO_CAT_KINDS,
 };
 
@@ -69,6 +74,7 @@ struct mo_cat_kind_info {
     const char *what;   /* shown to people */
     const char *method; /* that lists it */
     const char *cap;    /* capability of a server that has it */
+    const char *ext;    /* and its extension; NULL: none is needed */
     bool uri;
 };
 
@@ -133,15 +139,16 @@ void mo_catalog_cached_tools(const char *cache, const char *server,
 /* Deletes the cached lists of a server. */
 void mo_catalog_forget(const char *cache, const char *server);
 /* Stores a list just read (an array); none: the server has no such list.
- * *changed: the merged list has changed. 0 or MO_ENOMEM. */
+ * *changed: a bit (1 << kind) for each merged list that has changed. 0 or
+ * MO_ENOMEM. */
 int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
-                   struct mo_json items, bool *changed);
+                   struct mo_json items, unsigned *changed);
 /* Notes what was done to the list that is stored next, so that strict clients
  * accept it: kept with the list, in the cache too. */
 void mo_catalog_note(struct mo_catalog *c, unsigned server,
                      enum mo_cat_kind kind,
                      const struct mo_definition_notes *notes);
-/* All four lists of a server were stored: writes them to the cache with its
+/* All lists of a server were stored: writes them to the cache with its
  * capabilities and serverInfo (objects or none), unless one cannot be read. If
  * that fails, the next call tries again. True: the file is new. */
 bool mo_catalog_done(struct mo_catalog *c, unsigned server,
@@ -179,6 +186,11 @@ const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server);
  * none. */
 struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server);
 
+/* True if the server speaks an extension, or is not known yet. flag: and has
+ * this set in it; NULL: nothing more. */
+bool mo_catalog_extension(const struct mo_catalog *c, unsigned server,
+                          const char *id, const char *flag);
+
 /* Finds an item by exposed name; NULL: none. An unlisted resource is found by
  * its template. Borrowed until the catalogue changes. */
 const struct mo_cat_item *mo_catalog_find(const struct mo_catalog *c,
@@ -187,15 +199,23 @@ const struct mo_cat_item *mo_catalog_find(const struct mo_catalog *c,
 /* Finds a tool by its server and the server's own name for it; NULL: none. */
 const struct mo_cat_item *mo_catalog_tool(const struct mo_catalog *c,
                                           unsigned server, struct mo_span own);
-/* Finds the server of an exposed URI: listed, by template, by prefix, or
- * because all lists are known and only one server has resources. *own: the
+/* Finds the server of an exposed URI: listed, a file of a skill, linked by a
+ * tool, by template, by prefix, or because all lists are known and only one
+ * server has resources. *own: the
  * server's own URI. MO_ENOTFOUND: not known. */
 int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
                         unsigned *server, struct mo_span *own);
-/* Appends the exposed form of a server's own URI (for resources/updated).
+/* Appends the exposed form of a server's own URI (for resources/updated, and
+ * URIs in results).
  * MO_ENOTFOUND: it has none, another server's URI hides it. */
 int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
                       struct mo_span own, struct mo_buf *out);
+
+/* Appends the listing of a directory of a skill, {"resources":[...]}, from the
+ * files that the skill's entry names: for servers that cannot list directories.
+ * MO_ENOTFOUND: no such directory. uri is the exposed one. */
+int mo_catalog_skill_directory(const struct mo_catalog *c, struct mo_span uri,
+                               struct mo_buf *out);
 
 /* All servers, also disabled ones. */
 struct mo_cat_about {

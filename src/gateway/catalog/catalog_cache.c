@@ -13,7 +13,7 @@
 #include "codec/sha256.h"
 #include "gateway/catalog/catalog_priv.h"
 
-#define VERSION   "2"
+#define VERSION   "3"
 #define FILE_HASH 32 /* hex digits of the file name */
 
 static int cache_path(const char *dir, const char *name, char out[PATH_MAX])

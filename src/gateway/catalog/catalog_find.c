@@ -130,6 +130,7 @@ int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
                         unsigned *server, struct mo_span *own)
 {
     const struct cat_entry *en = find_listed(c, MO_CAT_RESOURCES, uri);
+    const struct cat_claim *claim;
     struct mo_span label;
 
     if (en) {
@@ -138,6 +139,11 @@ int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
         return 0;
     }
     *own = uri;
+    claim = mo_catalog_claim(c->claims, uri);
+    if (claim && !claim->many) {
+        *server = claim->server;
+        return 0;
+    }
     en = mo_catalog_view_match(c->view[MO_CAT_TEMPLATES], uri);
     if (en) {
         *server = en->pub.server;
@@ -178,8 +184,12 @@ static bool fits_prefixed_template(const struct mo_catalog *c, unsigned server,
 static bool wants_prefix(const struct mo_catalog *c, unsigned server,
                          struct mo_span own, struct mo_span prefixed)
 {
+    const struct cat_claim *claim = mo_catalog_claim(c->claims, own);
+
     if (!may_prefix(c, server) || resolves_to(c, own, server, own, true))
         return false;
+    if (claim && !claim->many && claim->server == server)
+        return c->prefix == MO_GW_PREFIX_ALWAYS;
     return c->prefix == MO_GW_PREFIX_ALWAYS ||
            resolves_to(c, prefixed, server, own, true) ||
            fits_prefixed_template(c, server, prefixed) ||

@@ -1,21 +1,38 @@
-/* catalog_list.c - one list of one server, and the four lists of a server.
+/* catalog_list.c - one list of one server, and all lists of a server.
  *
  * An item keeps its bytes. Only an item with raw newlines between its tokens
  * is compacted, since a newline would end a line of stdio. */
 #include "gateway/catalog/catalog_priv.h"
+#include "mcp/era.h"
 
 const struct mo_cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
-    [MO_CAT_TOOLS] = {"tools", "name", "tools", "tools/list", "tools", false},
+    [MO_CAT_TOOLS] = {"tools", "name", "tools", "tools/list", "tools", NULL,
+                      false},
     [MO_CAT_RESOURCES] = {"resources", "uri", "resources", "resources/list",
-                          "resources", true},
+                          "resources", NULL, true},
     [MO_CAT_TEMPLATES] = {"resourceTemplates", "uriTemplate",
                           "resource templates", "resources/templates/list",
-                          "resources", true},
+                          "resources", NULL, true},
     [MO_CAT_PROMPTS] = {"prompts", "name", "prompts", "prompts/list", "prompts",
-                        false},
+                        NULL, false},
+    [MO_CAT_SKILLS] = {"skills", "uri", "skills", "skills/list", "resources",
+                       MO_MCP_EXT_SKILLS, true},
 };
 
 /* --- list ---------------------------------------------------------------- */
+
+/* Finds the URIs of a tool's app. */
+static void find_links(struct mo_json meta, struct cat_item *it)
+{
+    struct mo_json v[] = {
+        mo_json_get(mo_json_get(meta, "ui"), "resourceUri"),
+        mo_json_get(meta, "ui/resourceUri"),
+    };
+
+    for (size_t i = 0; i < MO_COUNT(v); i++)
+        if (mo_json_is(v[i], MO_JSON_STRING) && v[i].n <= MO_CAT_NAME_MAX)
+            it->link[i] = v[i];
+}
 
 /* Finds the members that every call needs once, here. The last of a repeated
  * key counts, as in JSON.parse. */
@@ -29,6 +46,8 @@ static void find_id(struct mo_span key, struct mo_json_iter *iter,
             it->execution = v;
         else if (mo_json_str_eq(k, MO_SPAN("outputSchema")))
             it->has_output_schema = true;
+        else if (mo_json_str_eq(k, MO_SPAN("_meta")))
+            find_links(v, it);
         if (!mo_json_str_eq(k, key))
             continue;
         it->id_repeated = it->id.p != NULL;
@@ -36,9 +55,22 @@ static void find_id(struct mo_span key, struct mo_json_iter *iter,
     }
 }
 
+int mo_catalog_item_parse(struct mo_json text, const char *id,
+                          struct cat_item *out)
+{
+    struct mo_json_iter iter;
+
+    out->text = text;
+    out->id = (struct mo_json){NULL, 0};
+    mo_json_iter(&iter, text);
+    find_id(mo_span_cstr(id), &iter, out);
+    return out->id.p ? 0 : MO_EPROTO;
+}
+
 /* 0, MO_EPROTO (no usable name), MO_ENOMEM. */
 static int read_name(struct cat_list *l, struct cat_item *it)
 {
+    l->has_links |= it->link[0].p || it->link[1].p;
     if (!mo_json_is(it->id, MO_JSON_STRING))
         return MO_EPROTO;
     if (mo_json_str(it->id, &l->arena, &it->own) < 0)

@@ -18,7 +18,7 @@
 
 /* --- cursors ------------------------------------------------------------- */
 
-static const char kind_letter[MO_CAT_KINDS] = {'t', 'r', 'u', 'p'};
+static const char kind_letter[MO_CAT_KINDS] = {'t', 'r', 'u', 'p', 's'};
 
 static void cursor_sum(struct mo_span body, char out[SUM_LEN])
 {

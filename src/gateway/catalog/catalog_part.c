@@ -27,6 +27,13 @@ static void empty_view(struct cat_view *w)
     w->n = w->noff = 0;
 }
 
+static void empty_claims(struct cat_claims *cl)
+{
+    mo_map_fini(&cl->map);
+    mo_map_init_lent(&cl->map, (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
+    mo_arena_reset(&cl->arena);
+}
+
 /* The key is constant: sums are compared within this process only. */
 static uint64_t sum_view(const struct cat_view *w)
 {
@@ -35,6 +42,7 @@ static uint64_t sum_view(const struct cat_view *w)
     for (size_t i = 0; i < w->n; i++) {
         sum = mo_siphash(sum, 1, w->at[i]->pub.name);
         sum = mo_siphash(sum, 2, mo_json_text(w->at[i]->pub.item));
+        sum = mo_siphash(sum, 3, w->at[i]->link);
     }
     return sum;
 }
@@ -45,6 +53,7 @@ static void empty_part(struct mo_catalog *c)
 {
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
         empty_view(c->view[k]);
+    empty_claims(c->claims);
     mo_free(mo_take_ptr(&c->shown));
     c->v = NULL;
     c->n = 0;
@@ -54,24 +63,21 @@ static void empty_part(struct mo_catalog *c)
 static int fill_part(struct mo_catalog *c)
 {
     const struct mo_catalog *of = c->of;
+    struct mo_catalog next = *c;
 
-    c->shown = mo_zalloc(of->n + 1);
+    c->shown = next.shown = mo_zalloc(of->n + 1);
     if (c->shown == NULL)
         return MO_ENOMEM;
     for (size_t i = 0; i < of->n; i++)
         c->shown[i] = mo_filter_server(c->filter, mo_span_cstr(of->v[i].name));
-    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        struct cat_view *w = mo_catalog_view_new((enum mo_cat_kind)k,
-                                                 of->prefix, of->v, of->n, c);
-
-        if (w == NULL)
-            return MO_ENOMEM;
-        mo_catalog_view_free(c->view[k]);
-        c->view[k] = w;
-        c->sums[k] = sum_view(w);
-    }
-    c->v = of->v;
-    c->n = of->n;
+    next.v = of->v;
+    next.n = of->n;
+    if (mo_catalog_build(&next) < 0)
+        return MO_ENOMEM;
+    mo_catalog_unbuild(c);
+    *c = next;
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        c->sums[k] = sum_view(c->view[k]);
     return 0;
 }
 

@@ -1,7 +1,8 @@
 /* catalog_priv.h - the parts of the catalogue, for its own files only.
  *
  * cat_list: one list of one server; never changes once made.
- * server_lists: the four lists of a server and what is cached with them.
+ * server_lists: the lists of a server and what is cached with them.
+ * cat_claims: URIs that servers use without listing them as resources.
  * cat_view: one kind of all servers, merged and named; borrows from the lists.
  *
  * A change makes a new list and a new view beside the old ones and swaps
@@ -28,7 +29,10 @@ struct cat_item {
     struct mo_span own;
     struct mo_json id;        /* value of the name in the text */
     struct mo_json execution; /* its member "execution" */
-    bool id_repeated;         /* that key occurs more than once */
+    /* URIs of a tool's app: _meta.ui.resourceUri, and the older
+     * _meta["ui/resourceUri"]. */
+    struct mo_json link[2];
+    bool id_repeated; /* that key occurs more than once */
     bool has_output_schema;
 };
 
@@ -39,6 +43,7 @@ struct cat_list {
     size_t n, cap;
     size_t unnamed,
         over_limit; /* left out: not an object or no name; over a limit */
+    bool has_links; /* at least one tool links to an app */
 };
 
 void mo_catalog_list_free(struct cat_list *l);
@@ -85,7 +90,7 @@ int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
 int mo_catalog_cache_write(const char *dir, const char *name,
                            const char *digest, struct server_lists *s);
 
-/* --- view ---------------------------------------------------------------- */
+/* --- servers ------------------------------------------------------------- */
 
 struct cat_server {
     struct mo_arena a; /* owns its texts */
@@ -102,9 +107,38 @@ struct cat_server {
     char why[CAT_WHY_MAX];
 };
 
+/* --- claims -------------------------------------------------------------- */
+
+/* A URI that a server uses: an app of a tool, or the directory of a skill. */
+struct cat_claim {
+    unsigned server;
+    bool many;    /* another server uses it, too */
+    bool is_root; /* of a skill: everything below it is claimed */
+};
+
+struct cat_claims {
+    struct mo_arena arena;
+    struct mo_map map; /* URI -> struct cat_claim; empty as a rule */
+};
+
+struct mo_catalog;
+
+/* The claims of all servers of a catalogue. NULL: out of memory. */
+struct cat_claims *mo_catalog_claims_new(const struct mo_catalog *c);
+void mo_catalog_claims_free(struct cat_claims *cl);
+/* The claim of a URI, or of a directory above it; NULL: none. */
+struct cat_claim *mo_catalog_claim(const struct cat_claims *cl,
+                                   struct mo_span uri);
+/* True if another server claims the URI of this one, too. */
+bool mo_catalog_is_claimed(const struct cat_claims *cl, unsigned server,
+                           struct mo_span uri);
+
+/* --- view ---------------------------------------------------------------- */
+
 struct cat_entry {
     struct mo_cat_item pub;
     const struct cat_item *item;
+    struct mo_span link;     /* new URI of the tool's app; or empty */
     const char *describe;    /* configured description; or NULL */
     struct mo_span piece[3]; /* concatenated: the item as given out */
     size_t end; /* bytes up to here, with a comma after each item */
@@ -134,6 +168,7 @@ struct mo_catalog {
     char *cache;
     struct cat_server *v;
     size_t n;
+    struct cat_claims *claims;
     struct cat_view *view[MO_CAT_KINDS];
     uint64_t version; /* changes with v and with each view */
     /* Of a part (catalog_part.c): */
@@ -149,11 +184,17 @@ static inline bool is_shown(const struct mo_catalog *c, size_t server)
     return c->of == NULL || c->shown[server];
 }
 
-/* part: only what it takes; NULL: everything. NULL: out of memory. */
-struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
-                                     enum mo_gw_prefix prefix,
-                                     const struct cat_server *v, size_t n,
-                                     const struct mo_catalog *part);
+/* The merged list of one kind. c has its servers, claims and the views that
+ * come before this one in mo_catalog_build(). NULL: out of memory. */
+struct cat_view *mo_catalog_view_new(const struct mo_catalog *c,
+                                     enum mo_cat_kind kind);
+/* Makes the claims and all views of c from its servers; what was there is not
+ * freed. MO_ENOMEM: c has none. */
+int mo_catalog_build(struct mo_catalog *c);
+void mo_catalog_unbuild(struct mo_catalog *c);
+/* Reads an item again from another text of the same names. */
+int mo_catalog_item_parse(struct mo_json text, const char *id,
+                          struct cat_item *out);
 /* True if an item of that server belongs to the part. */
 bool mo_catalog_part_takes(const struct mo_catalog *part, size_t server,
                            enum mo_cat_kind kind, const struct cat_item *it);

@@ -6,6 +6,7 @@
  * order of the servers decides. An item that finds no name is hidden. */
 #include "gateway/catalog/catalog_priv.h"
 #include "mcp/edit.h"
+#include "mcp/skill.h"
 
 #define MATCH_WORK_MAX                                                         \
     ((size_t)16 * 1024 * 1024) /* bytes of template times bytes of URI */
@@ -15,8 +16,8 @@ struct view_builder {
     enum mo_cat_kind kind;
     enum mo_gw_prefix rule;
     const struct cat_server *servers;
-    const struct mo_catalog *part; /* takes only some items; NULL: all */
-    struct cat_entry *v;           /* including hidden ones */
+    const struct mo_catalog *c;
+    struct cat_entry *v; /* including hidden ones */
     size_t n;
     struct mo_map given_names; /* given name -> last entry that has it */
     struct mo_buf b;           /* scratch for names and texts */
@@ -69,8 +70,7 @@ static int collect_items(struct view_builder *m, size_t server)
         const struct mo_config_tool *t = tool_override(m, server, l->v[i].own);
         struct cat_entry *en = NULL;
 
-        if (m->part &&
-            !mo_catalog_part_takes(m->part, server, m->kind, &l->v[i]))
+        if (m->c->of && !mo_catalog_part_takes(m->c, server, m->kind, &l->v[i]))
             continue;
         en = &m->v[m->n++];
         en->off = en->hidden = t->hide || m->servers[server].off;
@@ -86,6 +86,9 @@ static int collect_items(struct view_builder *m, size_t server)
             m->rule == MO_GW_PREFIX_NEVER || m->servers[server].never_prefix;
         if (!en->off && note_same_name(m, en) < 0)
             return MO_ENOMEM;
+        if (m->kind == MO_CAT_RESOURCES || m->kind == MO_CAT_SKILLS)
+            en->shared |= mo_catalog_is_claimed(m->c->claims, en->pub.server,
+                                                en->pub.own);
     }
     return 0;
 }
@@ -208,6 +211,88 @@ static int name_prefixed(struct view_builder *m)
     return 0;
 }
 
+/* --- apps ---------------------------------------------------------------- */
+
+/* Appends the exposed URI of an app; the own one if there is no other. */
+static int put_link(struct view_builder *m, const struct cat_entry *en,
+                    struct mo_json own, struct mo_buf *out)
+{
+    mo_autobuf struct mo_buf uri = {.max = MO_GW_URI_MAX};
+    mo_autobuf struct mo_buf to = {.max = 2 * MO_GW_URI_MAX};
+    int rc = mo_json_str_buf(own, &uri);
+
+    if (rc == 0)
+        rc = mo_catalog_expose(m->c, en->pub.server, mo_buf_view(&uri), &to);
+    if (rc == MO_ENOTFOUND || rc == MO_ETOOBIG)
+        return mo_buf_span(out, mo_buf_view(&uri));
+    return rc < 0 ? rc : mo_buf_span(out, mo_buf_view(&to));
+}
+
+/* Writes the tool's text with the new URIs into the scratch buffer. The two
+ * places may be in either order. */
+static int replace_links(struct view_builder *m, const struct cat_entry *en)
+{
+    struct mo_json text = en->item->text;
+    const struct mo_json *link = en->item->link;
+    size_t first = link[1].p && (!link[0].p || link[1].p < link[0].p);
+    const char *from = text.p;
+
+    mo_buf_reset(&m->b);
+    for (size_t i = 0; i < MO_COUNT(en->item->link); i++) {
+        struct mo_json at = link[i ^ first];
+        mo_autobuf struct mo_buf uri = {.max = 2 * MO_GW_URI_MAX};
+
+        if (!at.p)
+            continue;
+        if (put_link(m, en, at, &uri) < 0)
+            return MO_ENOMEM;
+        mo_buf_put(&m->b, from, (size_t)(at.p - from));
+        mo_json_quote(&m->b, mo_buf_view(&uri));
+        from = at.p + at.n;
+    }
+    return mo_buf_put(&m->b, from, (size_t)(text.p + text.n - from));
+}
+
+static bool has_link(const struct cat_item *it)
+{
+    return it->link[0].p || it->link[1].p;
+}
+
+/* True if the app of a tool keeps its URI, as a rule. */
+static bool keeps_links(struct view_builder *m, const struct cat_entry *en)
+{
+    for (size_t i = 0; i < MO_COUNT(en->item->link); i++) {
+        mo_autobuf struct mo_buf uri = {.max = 2 * MO_GW_URI_MAX};
+
+        if (en->item->link[i].p &&
+            (put_link(m, en, en->item->link[i], &uri) < 0 ||
+             !mo_json_str_eq(en->item->link[i], mo_buf_view(&uri))))
+            return false;
+    }
+    return true;
+}
+
+/* A tool whose app is exposed under another URI is given out with that one.
+ * pub.item stays as listed: it is what people approve. */
+static int rename_links(struct view_builder *m, struct cat_entry *en)
+{
+    const char *id = mo_catalog_kinds[m->kind].id;
+    struct cat_item *it = NULL;
+
+    if (!has_link(en->item) || keeps_links(m, en))
+        return 0;
+    it = mo_arena_alloc(&m->w->arena, sizeof(*it));
+    if (it == NULL || replace_links(m, en) < 0)
+        return MO_ENOMEM;
+    *it = *en->item;
+    en->link = keep_text(m);
+    if (en->link.p == NULL)
+        return MO_ENOMEM;
+    en->item = it;
+    return mo_catalog_item_parse((struct mo_json){en->link.p, en->link.n}, id,
+                                 it);
+}
+
 /* --- output -------------------------------------------------------------- */
 
 /* The key occurs more than once: each gets the new value, so that all
@@ -255,13 +340,49 @@ static int replace_description(struct view_builder *m, struct cat_entry *en)
     return 0;
 }
 
+struct prefixing { /* the URIs of a skill */
+    const char *label;
+};
+
+static int put_prefixed(void *ctx, struct mo_json uri, struct mo_buf *out)
+{
+    const struct prefixing *x = ctx;
+    mo_autobuf struct mo_buf own = {.max = MO_GW_URI_MAX};
+    mo_autobuf struct mo_buf to = {.max = 2 * MO_GW_URI_MAX};
+    int rc = mo_json_str_buf(uri, &own);
+
+    if (rc == 0)
+        rc = mo_gw_uri(x->label, mo_buf_view(&own), &to);
+    return rc < 0 ? rc : mo_json_quote(out, mo_buf_view(&to));
+}
+
+/* Every file of a prefixed skill gets the prefix. */
+static int prefix_skill(struct view_builder *m, struct cat_entry *en)
+{
+    struct prefixing x = {m->servers[en->pub.server].label};
+
+    mo_buf_reset(&m->b);
+    if (mo_skill_replace_uris(en->item->text, true, "resources", put_prefixed,
+                              &x, &m->b) < 0)
+        return MO_ENOMEM;
+    en->piece[0] = keep_text(m);
+    return en->piece[0].p ? 0 : MO_ENOMEM;
+}
+
 static int make_pieces(struct view_builder *m, struct cat_entry *en)
 {
-    struct mo_json text = en->item->text, id = en->item->id;
+    struct mo_json text, id;
     struct mo_span quoted = en->piece[1];
-    const char *after = id.p + id.n;
+    const char *after;
 
+    if (m->kind == MO_CAT_TOOLS && rename_links(m, en) < 0)
+        return MO_ENOMEM;
+    text = en->item->text;
+    id = en->item->id;
+    after = id.p + id.n;
     en->piece[1] = mo_span(NULL, 0);
+    if (m->kind == MO_CAT_SKILLS && en->prefixed)
+        return prefix_skill(m, en);
     if (en->describe)
         return replace_description(m, en);
     if (mo_span_eq(en->pub.name, en->pub.own)) {
@@ -346,14 +467,12 @@ static int build_view(struct view_builder *m, size_t nservers)
                : 0;
 }
 
-struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
-                                     enum mo_gw_prefix prefix,
-                                     const struct cat_server *v, size_t n,
-                                     const struct mo_catalog *part)
+struct cat_view *mo_catalog_view_new(const struct mo_catalog *c,
+                                     enum mo_cat_kind kind)
 {
     struct cat_view *w = mo_new(struct cat_view);
     struct view_builder m = {
-        .w = w, .kind = kind, .rule = prefix, .servers = v, .part = part};
+        .w = w, .kind = kind, .rule = c->prefix, .servers = c->v, .c = c};
     int rc = 0;
 
     if (w == NULL)
@@ -363,7 +482,7 @@ struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
     mo_map_init_lent(&m.given_names,
                      (size_t)MO_GW_SERVERS_MAX * MO_CAT_ITEMS_MAX);
     mo_buf_init(&m.b, 2 * MO_CAT_BYTES_MAX);
-    rc = build_view(&m, n);
+    rc = build_view(&m, c->n);
     mo_buf_fini(&m.b);
     mo_map_fini(&m.given_names);
     if (rc == 0)
@@ -383,13 +502,14 @@ void mo_catalog_view_free(struct cat_view *w)
 
 bool mo_catalog_view_same(const struct cat_view *a, const struct cat_view *b)
 {
-    if (a->n != b->n)
-        return false;
+    if (a == b || a->n != b->n)
+        return a == b;
     for (size_t i = 0; i < a->n; i++) {
         const struct mo_cat_item *x = &a->at[i]->pub, *y = &b->at[i]->pub;
 
         if (!mo_span_eq(x->name, y->name) ||
-            !mo_span_eq(mo_json_text(x->item), mo_json_text(y->item)))
+            !mo_span_eq(mo_json_text(x->item), mo_json_text(y->item)) ||
+            !mo_span_eq(a->at[i]->link, b->at[i]->link))
             return false;
     }
     return true;

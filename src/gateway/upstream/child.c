@@ -17,7 +17,9 @@
 #define CAPS_ALL                                                               \
     "{\"sampling\":{},\"elicitation\":{\"form\":{},\"url\":{}},"               \
     "\"roots\":{\"listChanged\":true},"                                        \
-    "\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}"
+    "\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{},\"" MO_MCP_EXT_SKILLS         \
+    "\":{},\"" MO_MCP_EXT_APPS                                                 \
+    "\":{\"mimeTypes\":[\"text/html;profile=mcp-app\"]}}}"
 
 #define CAPS_MAX ((size_t)64 * 1024)
 
@@ -417,11 +419,12 @@ static int on_conn_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 char *mo_upstream_own_caps(struct mo_span caps)
 {
     struct mo_json obj = {caps.p, caps.n};
-    const struct mo_edit tasks = {MO_MCP_EXT_TASKS, MO_SPAN("{}")};
+    const struct mo_edit own[] = {{MO_MCP_EXT_TASKS, MO_SPAN("{}")},
+                                  {MO_MCP_EXT_SKILLS, MO_SPAN("{}")}};
     mo_autobuf struct mo_buf ext = {.max = CAPS_MAX}, all = {.max = CAPS_MAX};
     struct mo_edit ed = {"extensions", {NULL, 0}};
 
-    (void)mo_edit(&ext, mo_json_get(obj, "extensions"), &tasks, 1);
+    (void)mo_edit(&ext, mo_json_get(obj, "extensions"), own, MO_COUNT(own));
     ed.to = mo_buf_view(&ext);
     if (mo_buf_err(&ext) || mo_edit(&all, obj, &ed, 1) < 0)
         return NULL;

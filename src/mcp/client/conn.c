@@ -315,3 +315,11 @@ bool mo_conn_can(const struct mo_conn *c, const char *capability)
     return mo_json_is(mo_json_get(c->info.capabilities, capability),
                       MO_JSON_OBJECT);
 }
+
+struct mo_json mo_conn_extension(const struct mo_conn *c, const char *id)
+{
+    struct mo_json all = mo_json_get(c->info.capabilities, "extensions");
+    struct mo_json v = mo_json_get(all, id);
+
+    return mo_json_is(v, MO_JSON_OBJECT) ? v : (struct mo_json){NULL, 0};
+}

@@ -13,6 +13,9 @@ static const struct ep_method methods[] = {
     {"prompts/list", MO_EP_PROMPTS, NULL, M_CACHE},
     {"prompts/get", MO_EP_PROMPTS, "name", M_MRTR},
     {"completion/complete", MO_EP_COMPLETIONS, NULL, 0},
+    {"skills/list", MO_EP_SKILLS, NULL, M_CACHE},
+    {"skills/get", MO_EP_SKILLS, "uri", M_CACHE | M_UNNAMED},
+    {"resources/directory/read", MO_EP_SKILLS, "uri", M_CACHE | M_UNNAMED},
     {"tasks/get", MO_EP_TASKS, "taskId", M_MODERN},
     {"tasks/update", MO_EP_TASKS, "taskId", M_MODERN},
     {"tasks/cancel", MO_EP_TASKS, "taskId", M_MODERN},
@@ -142,6 +145,23 @@ void mo_ep_put_info(const struct mo_endpoint *ep, struct mo_jw *w)
     mo_jw_end(w);
 }
 
+static void put_extensions(unsigned caps, struct mo_jw *w,
+                           enum mo_mcp_version v)
+{
+    bool tasks = mo_mcp_is_modern(v) && (caps & MO_EP_TASKS);
+    bool skills = v >= MO_MCP_2025_11_25 && (caps & MO_EP_SKILLS);
+
+    if (!tasks && !skills)
+        return;
+    mo_jw_member_obj(w, "extensions");
+    if (tasks)
+        mo_jw_member_raw(w, MO_MCP_EXT_TASKS, MO_SPAN("{}"));
+    if (skills)
+        mo_jw_member_raw(w, MO_MCP_EXT_SKILLS,
+                         MO_SPAN("{\"directoryRead\":true}"));
+    mo_jw_end(w);
+}
+
 void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
                     enum mo_mcp_version v)
 {
@@ -173,9 +193,7 @@ void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
         mo_jw_member_raw(w, "tasks",
                          MO_SPAN("{\"list\":{},\"cancel\":{},\"requests\":"
                                  "{\"tools\":{\"call\":{}}}}"));
-    if (mo_mcp_is_modern(v) && (caps & MO_EP_TASKS))
-        mo_jw_member_raw(w, "extensions",
-                         MO_SPAN("{\"" MO_MCP_EXT_TASKS "\":{}}"));
+    put_extensions(caps, w, v);
     mo_jw_end(w);
 }
 

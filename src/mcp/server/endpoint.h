@@ -45,6 +45,7 @@ enum {
     MO_EP_LISTCHANGED = 1 << 6,
     MO_EP_TASKS = 1 << 7,      /* the modern extension; done by the handler */
     MO_EP_CALL_TASKS = 1 << 8, /* 2025-11-25; done by the endpoint */
+    MO_EP_SKILLS = 1 << 9,     /* the extension, with directories */
 };
 
 struct mo_endpoint_limits {

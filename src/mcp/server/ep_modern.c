@@ -94,6 +94,8 @@ static int check_headers(const struct mo_http_head *h, const struct mo_rpc *m,
         return 0; /* the check of the parameters has a better error */
     *why = "Mcp-Name must be there, once, and equal the body's name";
     v = find_only(h, MO_SPAN("Mcp-Name"), &n);
+    if (n == 0 && (em->flags & M_UNNAMED))
+        return 0;
     return n == 1 && equals_text(v, name) ? 0 : MO_EPROTO;
 }
 

@@ -151,7 +151,8 @@ static inline bool call_is_tool(const struct call *c)
 
 /* --- endpoint.c ---------------------------------------------------------- */
 
-enum { M_CACHE = 1, M_MRTR = 2, M_MODERN = 4 };
+/* M_UNNAMED: Mcp-Name may be absent over HTTP. */
+enum { M_CACHE = 1, M_MRTR = 2, M_MODERN = 4, M_UNNAMED = 8 };
 
 struct ep_method {
     const char *name;
