@@ -221,7 +221,8 @@ int mo_skill_replace_uris(struct mo_json v, bool entry, const char *list,
     int rc = 0;
 
     mo_json_each (m, v) {
-        if (entry && mo_json_str_eq(m.key, MO_SPAN("uri"))) {
+        if (entry && mo_json_str_eq(m.key, MO_SPAN("uri")) &&
+            mo_json_is(m.val, MO_JSON_STRING)) {
             (void)mo_buf_put(out, from, (size_t)(m.val.p - from));
             rc = fn(ctx, m.val, out);
             from = m.val.p + m.val.n;

@@ -77,7 +77,10 @@ static void put_items(struct mo_jw *w, const struct mo_catalog *cat,
         mo_jw_obj(w);
         mo_jw_member(w, "name", it->name);
         mo_jw_member_cstr(w, "server", mo_catalog_about(cat, it->server).name);
-        mo_jw_copy(w, it->item, "description");
+        mo_jw_copy(w,
+                   kind == MO_CAT_SKILLS ? mo_json_get(it->item, "frontmatter")
+                                         : it->item,
+                   "description");
         if (kind == MO_CAT_TOOLS) {
             mo_jw_member(w, "tool", it->own);
             mo_jw_member_bool(w, "readOnly",

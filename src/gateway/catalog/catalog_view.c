@@ -340,30 +340,29 @@ static int replace_description(struct view_builder *m, struct cat_entry *en)
     return 0;
 }
 
-struct prefixing { /* the URIs of a skill */
-    const char *label;
-};
-
+/* A URI that is too long is kept. */
 static int put_prefixed(void *ctx, struct mo_json uri, struct mo_buf *out)
 {
-    const struct prefixing *x = ctx;
     mo_autobuf struct mo_buf own = {.max = MO_GW_URI_MAX};
     mo_autobuf struct mo_buf to = {.max = 2 * MO_GW_URI_MAX};
     int rc = mo_json_str_buf(uri, &own);
 
     if (rc == 0)
-        rc = mo_gw_uri(x->label, mo_buf_view(&own), &to);
+        rc = mo_gw_uri(ctx, mo_buf_view(&own), &to);
+    if (rc == MO_ETOOBIG)
+        return mo_buf_span(out, mo_json_text(uri));
     return rc < 0 ? rc : mo_json_quote(out, mo_buf_view(&to));
 }
 
 /* Every file of a prefixed skill gets the prefix. */
 static int prefix_skill(struct view_builder *m, struct cat_entry *en)
 {
-    struct prefixing x = {m->servers[en->pub.server].label};
+    char label[MO_GW_LABEL_MAX];
 
+    memcpy(label, m->servers[en->pub.server].label, sizeof(label));
     mo_buf_reset(&m->b);
     if (mo_skill_replace_uris(en->item->text, true, "resources", put_prefixed,
-                              &x, &m->b) < 0)
+                              label, &m->b) < 0)
         return MO_ENOMEM;
     en->piece[0] = keep_text(m);
     return en->piece[0].p ? 0 : MO_ENOMEM;
