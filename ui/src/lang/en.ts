@@ -6,6 +6,7 @@
 
 import { approvals } from './en/approvals';
 import { call } from './en/call';
+import { content } from './en/content';
 import { conversation } from './en/conversation';
 import { format } from './en/format';
 import { network } from './en/network';
@@ -21,6 +22,7 @@ export const en = {
   ...shell,
   ...conversation,
   ...call,
+  ...content,
   ...side,
   ...overview,
   ...router,
