@@ -96,7 +96,8 @@ struct turn {
     bool unheard; /* the end of a cancelled request ends the turn */
     struct mo_llm_x *asking;
     struct write_ahead ahead;
-    struct mo_buf shown; /* text of the current reply so far */
+    struct mo_buf shown;   /* text of the current reply so far */
+    struct mo_buf thought; /* thinking of the current reply so far */
     struct mo_llm_usage usage;
     struct mo_budget_ask budget; /* turn_budget.c */
     struct mo_budget_share share;

@@ -100,14 +100,24 @@ void mo_chat_event_compacted(struct chat *c, const struct entry *summary)
     event_send(&ev, c, NULL, "history:compacted");
 }
 
-void mo_chat_event_delta(struct chat *c, struct mo_span text)
+static void send_piece(struct chat *c, const char *name, struct mo_span text)
 {
     struct event ev;
     struct mo_jw *w = event_begin(&ev);
 
     mo_jw_member_cstr(w, "turnId", c->turn.id);
     mo_jw_member(w, "text", text);
-    event_send(&ev, c, NULL, "agent:delta");
+    event_send(&ev, c, NULL, name);
+}
+
+void mo_chat_event_delta(struct chat *c, struct mo_span text)
+{
+    send_piece(c, "agent:delta", text);
+}
+
+void mo_chat_event_thought(struct chat *c, struct mo_span text)
+{
+    send_piece(c, "thinking:chunk", text);
 }
 
 void mo_chat_event_response(struct chat *c, struct mo_span text,
@@ -480,6 +490,8 @@ static void put_turn(struct mo_jw *w, struct chat *c)
     mo_jw_member(w, "text",
                  c->transcript.unkept ? MO_SPAN("")
                                       : mo_buf_view(&c->turn.shown));
+    if (!c->transcript.unkept && c->turn.thought.len > 0)
+        mo_jw_member(w, "thinking", mo_buf_view(&c->turn.thought));
     mo_jw_member_u64(w, "queued", c->nqueue);
     put_waiting(w, c);
     put_running(w, c);

@@ -21,6 +21,7 @@ void mo_chat_event_entry(struct chat *c, const struct entry *en);
 void mo_chat_event_thinking(struct chat *c);
 void mo_chat_event_compacted(struct chat *c, const struct entry *summary);
 void mo_chat_event_delta(struct chat *c, struct mo_span text);
+void mo_chat_event_thought(struct chat *c, struct mo_span text);
 void mo_chat_event_response(struct chat *c, struct mo_span text,
                             const char *stop);
 void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,

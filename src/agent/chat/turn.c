@@ -62,6 +62,7 @@ void mo_turn_end(struct chat *c)
     mo_chat_calls_drop(c);
     end_span(c);
     mo_buf_reset(&c->turn.shown);
+    mo_buf_reset(&c->turn.thought);
     mo_turn_budget_end(c);
     c->turn.id[0] = '\0';
     c->turn.cancel = false;
@@ -167,6 +168,15 @@ static void on_model_text(void *ctx, struct mo_span delta)
         mo_chat_event_delta(c, delta);
 }
 
+static void on_model_thinking(void *ctx, struct mo_span delta)
+{
+    struct chat *c = ctx;
+
+    mo_buf_span(&c->turn.thought, delta);
+    if (c->state == CHAT_ASKING)
+        mo_chat_event_thought(c, delta);
+}
+
 static void on_model_wait(void *ctx, unsigned attempt, unsigned ms,
                           const struct mo_llm_failure *f)
 {
@@ -204,6 +214,7 @@ static void on_reply_stored(struct chat *c, void *arg, const struct mo_err *why)
         mo_turn_fail(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else if (r->calls) {
         mo_buf_reset(&c->turn.shown);
+        mo_buf_reset(&c->turn.thought);
         mo_chat_move(c, CHAT_CALLS);
         mo_chat_calls_begin(c);
     } else if (r->stop == MO_LLM_PAUSED && !c->turn.cancel) {
@@ -302,8 +313,8 @@ static void on_model_done(void *ctx, const struct mo_llm_reply *r,
         mo_write_ahead_done(c, r, f);
 }
 
-static const struct mo_llm_cb llm_cb = {on_model_text, NULL, on_model_wait,
-                                        on_model_done};
+static const struct mo_llm_cb llm_cb = {on_model_text, on_model_thinking,
+                                        on_model_wait, on_model_done};
 
 /* --- the request --------------------------------------------------------- */
 
@@ -427,6 +438,7 @@ void mo_turn_ask(struct chat *c)
 
     mo_chat_move(c, CHAT_ASKING);
     mo_buf_reset(&c->turn.shown);
+    mo_buf_reset(&c->turn.thought);
     mo_turn_step(c);
     if (c->turn.steps > c->agent->o.steps) {
         snprintf(text, sizeof(text),

@@ -85,6 +85,7 @@ export const useConversationStore = defineStore('conversation', () => {
   const questions = shallowRef<Question[]>([]); // elicitation requests of servers
   const connections = shallowRef<Connection[]>([]); // of the box, waiting for a decision
   const streamedText = ref(''); // the part of the reply received so far
+  const streamedThought = ref(''); // and of its thinking
   const isTurnRunning = ref(false);
   const outgoing = ref<OutgoingMessage[]>([]);
   const notices = ref<Notice[]>([]);
@@ -96,6 +97,7 @@ export const useConversationStore = defineStore('conversation', () => {
   let rawCount = 0;
   let scope: EffectScope | null = null;
   let pendingText = '';
+  let pendingThought = '';
   let frame = 0;
   const changedCalls = new Set<Call>(); // calls with new output
 
@@ -143,7 +145,9 @@ export const useConversationStore = defineStore('conversation', () => {
   function flush(): void {
     frame = 0;
     streamedText.value += pendingText;
+    streamedThought.value += pendingThought;
     pendingText = '';
+    pendingThought = '';
     for (const c of changedCalls) c.version++;
     changedCalls.clear();
   }
@@ -151,9 +155,15 @@ export const useConversationStore = defineStore('conversation', () => {
     pendingText += text;
     if (!frame) frame = requestAnimationFrame(flush);
   }
-  function setText(text: string): void {
+  function addThought(text: string): void {
+    pendingThought += text;
+    if (!frame) frame = requestAnimationFrame(flush);
+  }
+  function setText(text: string, thought = ''): void {
     pendingText = '';
+    pendingThought = '';
     streamedText.value = text;
+    streamedThought.value = thought;
   }
 
   // --- calls ---
@@ -206,7 +216,7 @@ export const useConversationStore = defineStore('conversation', () => {
   function applyTurn(t: Turn | null): void {
     isTurnRunning.value = t !== null;
     if (!t) endTurnNotices();
-    setText(t?.text ?? '');
+    setText(t?.text ?? '', t?.thinking);
     const runningIds = new Set(t?.running ?? []);
     for (const c of calls.values()) {
       if (runningIds.has(c.callId)) c.state = 'running';
@@ -341,6 +351,11 @@ export const useConversationStore = defineStore('conversation', () => {
       isTurnRunning.value = true;
       endTurnNotices();
       addText(d.text);
+    },
+    'thinking:chunk': (d) => {
+      isTurnRunning.value = true;
+      endTurnNotices();
+      addThought(d.text);
     },
     'agent:response': () => {
       isTurnRunning.value = false;
@@ -546,7 +561,7 @@ export const useConversationStore = defineStore('conversation', () => {
   }
 
   return {
-    sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, isTurnRunning, outgoing,
+    sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, streamedThought, isTurnRunning, outgoing,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, decidable, running,
     title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide, rejectAll,
     questions, connections, decideConnection, answer, accept, loadEarlier, reopen,

@@ -11,6 +11,7 @@ import { toCsv } from '../../lib/csv';
 import {
   plainText, readMarkdown, type Block, type Inline, type Item, type Table,
 } from '../../lib/markdown';
+import { settle } from '../../lib/streaming';
 import { t } from '../../lang';
 
 function inline(n: Inline): VNode | string {
@@ -85,7 +86,8 @@ export default defineComponent({
   name: 'ModelText',
   props: {
     text: { type: String, required: true },
+    live: Boolean, // still being written
   },
   setup: (props) => () => h('div', { class: 'md break-words' },
-    readMarkdown(props.text).map(block)),
+    readMarkdown(props.live ? settle(props.text) : props.text).map(block)),
 });
