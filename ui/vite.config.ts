@@ -101,7 +101,7 @@ function diagramFrame(found: Set<string>): Plugin {
           rolldownOptions: {
             input: 'src/diagram/main.ts',
             output: { format: 'iife', codeSplitting: false },
-            checks: { emptyImportMeta: false },
+            checks: { emptyImportMeta: false, pluginTimings: false },
           },
         },
       });
@@ -191,6 +191,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    rolldownOptions: { checks: { pluginTimings: false } }, // diagrams take seconds
   },
   server: {
     // `npm run dev` beside a running server.

@@ -1,5 +1,7 @@
 // Answers with tables, maths, diffs, footnotes and diagrams.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
@@ -19,7 +21,7 @@ const ANSWER = [
   '[^1]: See *any* book.',
 ].join('\n\n');
 const FLOW = '```mermaid\nflowchart LR\n  A[Start] --> B{Ready?}\n  B -->|yes| C[Run]\n  B -->|no| A\n  click C "https://evil.example/" _blank\n```';
-const HOSTILE = '```mermaid\nflowchart LR\n  A["<img src=https://evil.example/x.png onerror=parent.pwned=1>"] --> B["<script>parent.pwned=2</script>"]\n```';
+const hostile = (url) => '```mermaid\nflowchart LR\n' + `  A["<img src=${url} onerror=parent.pwned=1>"] --> B["<script>parent.pwned=2</script>"]\n` + '```';
 
 const VIEWS = [];
 for (const width of [1440, 390])
@@ -102,20 +104,21 @@ describe('content of answers', { skip }, () => {
     await leave(page);
   });
 
-  test('a hostile diagram runs nothing and asks for nothing', async () => {
-    const page = await bench.visit();
-    const refused = [];
-    page.on('requestfailed', (r) => refused.push([`request: ${r.url()}`, r.failure().errorText]));
-    await page.locator('[data-example]').first().waitFor();
-    bench.model.script.push({ text: HOSTILE });
-    await say(page, 'go on');
-    await rest(page);
+  test('a hostile diagram runs nothing and reaches nobody', async () => {
+    let hits = 0;
+    const spy = createServer((_rq, rs) => {
+      hits++;
+      rs.end();
+    }).listen(0, '127.0.0.1');
+    await once(spy, 'listening');
+    const page = await answered(hostile(`http://127.0.0.1:${spy.address().port}/x.png`));
     await diagram(page, 'drawn').or(diagram(page, 'failed')).waitFor();
-    // Refused by the policy of the frame, before anything was sent:
-    for (const [, why] of refused) assert.match(why, /csp/i);
-    page.sins = page.sins.filter((x) => !x.startsWith('csp:') && !refused.some(([what]) => what === x));
+    // The browser names what the policy of the frame has refused.
+    page.sins = page.sins.filter((x) => !x.startsWith('csp:') && !x.includes('/x.png'));
     assert.equal(await page.evaluate(() => window.pwned ?? null), null);
     await leave(page);
+    assert.equal(hits, 0);
+    spy.close();
   });
 
   test('the document of diagrams is a sandbox without a network, of the page alone', async () => {

@@ -37,8 +37,19 @@ const content = object({
   data: or(str, ''),
   mimeType: or(str, ''),
   uri: or(str, ''),
+  name: or(str, ''), // of a link to a resource, and the next three
+  title: or(str, ''),
+  description: or(str, ''),
+  size: or(num, 0),
+  resource: or(object({
+    uri: or(str, ''), mimeType: or(str, ''), text: or(str, ''), blob: or(str, ''),
+  }), null),
 });
 export type Content = Checked<typeof content>;
+
+export const textContent = (text: string): Content => ({
+  type: 'text', text, data: '', mimeType: '', uri: '', name: '', title: '', description: '', size: 0, resource: null,
+});
 
 const block = object({
   type: str,
@@ -196,7 +207,7 @@ const outputText: Check<Content[]> = (v, at) => {
   try {
     parsed = JSON.parse(text);
   } catch {
-    return [{ type: 'text', text, data: '', mimeType: '', uri: '' }];
+    return [textContent(text)];
   }
   return contents(parsed, at);
 };

@@ -32,6 +32,7 @@ export interface Call {
   output: Output;
   version: number; // counts changes of output, which is not reactive
   began: number;
+  progress: { value: number; total: number; message: string } | null; // total 0: unknown
 }
 
 export interface OutgoingMessage {
@@ -65,7 +66,7 @@ function newCall(callId: string, name: string): Call {
   return reactive<Call>({
     callId, name, args: {}, state: 'running', approval: null, by: '',
     reason: '', content: [], durationMs: -1, truncated: false, route: null,
-    output: markRaw(new Output()), version: 0, began: Date.now(),
+    output: markRaw(new Output()), version: 0, began: Date.now(), progress: null,
   });
 }
 
@@ -385,7 +386,11 @@ export const useConversationStore = defineStore('conversation', () => {
       c.began = Date.now();
       if (r.approved) lastCall.value = c.callId;
     },
-    'tool:progress': (p) => addOutput(p.callId, p.message),
+    'tool:progress': (p) => {
+      const c = calls.get(p.callId);
+      if (c && p.total > 0) c.progress = { value: p.progress, total: p.total, message: p.message };
+      else addOutput(p.callId, p.message);
+    },
     'tool:log': (l) => {
       // Output of the sandbox also arrives as tool:progress.
       const known = typeof l.data === 'object' && l.data !== null &&
