@@ -14,6 +14,7 @@
 #include "agent/chat/load_tools.h"
 #include "agent/chat/readers.h"
 #include "agent/chat/session_memory.h"
+#include "agent/chat/tools_off.h"
 #include "agent/chat/turn.h"
 
 #define TO(state) (1u << (state))
@@ -536,6 +537,7 @@ void mo_chat_free(struct chat *c)
     mo_buf_fini(&c->troubles);
     mo_buf_fini(&c->turn.shown);
     mo_buf_fini(&c->turn.thought);
+    mo_tools_off_free(c);
     mo_arena_fini(&c->remembered.arena);
     mo_agent_forget(c);
     mo_free(c);

@@ -149,6 +149,7 @@ struct chat {
     struct mo_later soon;  /* runs mo_write_ahead_ask() */
     unsigned writes;       /* callbacks that must come before it can end */
     struct remembered remembered;
+    struct tools_off *off; /* NULL: nothing is switched off */
 };
 
 struct mo_agent {

@@ -11,6 +11,7 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/network.h"
+#include "agent/chat/tools_off.h"
 
 static const char lost[] =
     "\"an event was too large to show; reload the page\"";
@@ -118,6 +119,24 @@ void mo_chat_event_delta(struct chat *c, struct mo_span text)
 void mo_chat_event_thought(struct chat *c, struct mo_span text)
 {
     send_piece(c, "thinking:chunk", text);
+}
+
+void mo_chat_event_tools_off(struct chat *c)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_tools_off_put(w, c);
+    event_send(&ev, c, NULL, "tools:off");
+}
+
+void mo_chat_event_resource(struct chat *c, struct mo_json uri)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    put_json(w, "uri", mo_json_text(uri));
+    event_send(&ev, c, NULL, "resource:updated");
 }
 
 void mo_chat_event_response(struct chat *c, struct mo_span text,
@@ -421,6 +440,7 @@ static void send_ready(struct chat *c, struct mo_member *m)
     mo_jw_member_cstr(w, "provider", c->model.provider);
     mo_jw_member(w, "model", mo_buf_view(&c->model.id));
     put_tools(w, c);
+    mo_tools_off_put(w, c);
     mo_jw_member_bool(w, "resumed", c->info.resumed);
     mo_jw_member_cstr(w, "driver", c->info.driver);
     mo_jw_member_cstr(w, "workspace", workspaces[c->info.workspace]);

@@ -12,6 +12,7 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
+#include "agent/chat/tools_off.h"
 
 static const char our_instructions[] =
     "You are a helpful assistant with tools. The tools of the server \"box\" "
@@ -325,7 +326,7 @@ static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
-        if (!mo_changed_tools_is_blocked(c, t))
+        if (!mo_changed_tools_is_blocked(c, t) && !mo_tools_off_has(c, t))
             v[n++] =
                 (struct mo_llm_tool){t->name, t->def.description, t->def.schema,
                                      mo_span_cstr(t->digest)};
