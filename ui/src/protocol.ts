@@ -159,12 +159,16 @@ export const CONNECT = 'network:connect'; // the name of its tool
 
 // --- server to page: the arguments of each event -------------------------------
 
+/** A server that is switched off in a conversation, or one of its tools. */
+const switched = object({ server: str, tool: or(str, '') });
+
 const ready = object({
   sessionId: str,
   containerId: or(str, ''),
   provider: or(str, ''),
   model: or(str, ''),
   tools: or(list(tool), []),
+  toolsOff: or(list(switched), []),
   resumed: or(bool, false),
   driver: or(str, ''),
   workspace: or(str, ''),
@@ -219,6 +223,8 @@ export const EVENTS = {
   'session:entry': [entry, any],
   'agent:thinking': [any, any],
   'agent:delta': [object({ turnId: or(str, ''), text: str }), any],
+  'tools:off': [object({ toolsOff: list(switched) }), any],
+  'resource:updated': [object({ uri: str }), any],
   'thinking:chunk': [object({ turnId: or(str, ''), text: str }), any],
   'agent:response': [str, or(responseMeta, null)],
   'agent:error': [str, or(errorMeta, null)],

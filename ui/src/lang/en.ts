@@ -10,6 +10,7 @@ import { content } from './en/content';
 import { conversation } from './en/conversation';
 import { format } from './en/format';
 import { network } from './en/network';
+import { offers } from './en/offers';
 import { overview } from './en/overview';
 import { router } from './en/router';
 import { servers } from './en/servers';
@@ -23,6 +24,7 @@ export const en = {
   ...conversation,
   ...call,
   ...content,
+  ...offers,
   ...side,
   ...overview,
   ...router,

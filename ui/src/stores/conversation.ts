@@ -87,6 +87,7 @@ export const useConversationStore = defineStore('conversation', () => {
   const connections = shallowRef<Connection[]>([]); // of the box, waiting for a decision
   const streamedText = ref(''); // the part of the reply received so far
   const streamedThought = ref(''); // and of its thinking
+  const toolsOff = ref<Ready['toolsOff']>([]); // switched off by the person
   const isTurnRunning = ref(false);
   const outgoing = ref<OutgoingMessage[]>([]);
   const notices = ref<Notice[]>([]);
@@ -340,6 +341,7 @@ export const useConversationStore = defineStore('conversation', () => {
       failure.value = '';
       closed.value = '';
       idleEnds.value = 0;
+      toolsOff.value = r.toolsOff;
       if (r.workspace === 'lost')
         notice(t('chat.boxIsNew'));
     },
@@ -353,6 +355,10 @@ export const useConversationStore = defineStore('conversation', () => {
       endTurnNotices();
       addText(d.text);
     },
+    'tools:off': (o) => {
+      toolsOff.value = o.toolsOff;
+    },
+    'resource:updated': (r) => notice(t('offers.changed', { uri: r.uri })),
     'thinking:chunk': (d) => {
       isTurnRunning.value = true;
       endTurnNotices();
@@ -566,7 +572,7 @@ export const useConversationStore = defineStore('conversation', () => {
   }
 
   return {
-    sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, streamedThought, isTurnRunning, outgoing,
+    sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, streamedThought, toolsOff, isTurnRunning, outgoing,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, decidable, running,
     title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide, rejectAll,
     questions, connections, decideConnection, answer, accept, loadEarlier, reopen,
