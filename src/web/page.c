@@ -104,12 +104,14 @@ static void add(struct mo_site *s, const char *path, unsigned flags,
     (void)mo_site_route(s, &r);
 }
 
-/* The files of the sign-in page need no token; nor does the document of
- * diagrams, as a frame without an origin may have no cookies. */
+/* The files of the sign-in page need no token; nor do the manifest and the
+ * icons, which browsers fetch without cookies, nor the document of diagrams, as
+ * a frame without an origin may have none. */
 static bool is_open(const char *path)
 {
     return strncmp(path, "/sign-in.", 9) == 0 ||
-           strcmp(path, "/icon.png") == 0 || is_frame(path);
+           strncmp(path, "/icon", 5) == 0 ||
+           strcmp(path, "/manifest.webmanifest") == 0 || is_frame(path);
 }
 
 const struct mo_asset *mo_page_asset(const char *path)

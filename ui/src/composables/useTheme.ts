@@ -24,6 +24,7 @@ dark.addEventListener('change', () => {
 
 watchEffect(() => {
   document.documentElement.dataset['theme'] = isDark.value ? 'dark' : 'light';
+  document.querySelector('meta[name=theme-color]')?.setAttribute('content', isDark.value ? '#141412' : '#fbfbfa');
   if (theme.value === 'system') localStorage.removeItem(KEY);
   else localStorage.setItem(KEY, theme.value);
 });
