@@ -1,12 +1,16 @@
+import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
 import tailwind from '@tailwindcss/vite';
 import vue from '@vitejs/plugin-vue';
-import { defineConfig, type Plugin } from 'vite';
+import { build, defineConfig, type Plugin } from 'vite';
 
 const PACKED = /\.(html|js|css|svg)$/;
+
+// bytes; above, the program carries only the gzip file (scripts/embed-page)
+const LARGE = 150 * 1024;
 
 /** Writes a gzip and a brotli file beside each file, at the highest level. */
 function pack(dir: string): void {
@@ -16,7 +20,7 @@ function pack(dir: string): void {
     else if (PACKED.test(name)) {
       const data = readFileSync(path);
       writeFileSync(`${path}.gz`, gzipSync(data, { level: 9 }));
-      writeFileSync(
+      if (data.length <= LARGE) writeFileSync(
         `${path}.br`,
         brotliCompressSync(data, {
           params: { [constants.BROTLI_PARAM_QUALITY]: 11 },
@@ -54,16 +58,77 @@ function packed(): Plugin {
   };
 }
 
-/** The npm package that a module belongs to, or nothing. Compilers call theirs
- *  \0vite/NAME. */
+/** The npm package that a module belongs to, or nothing: its path below
+ *  node_modules, as in the lock file. Compilers call theirs \0vite/NAME. */
 function packageOf(id: string): string | undefined {
-  return (/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(`/${id}`)
+  return (/.*?\/node_modules\/((?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+)\//.exec(`/${id}`)
     ?? /^\0((?:@[^/]+\/)?[\w.-]+)\//.exec(id))?.[1];
+}
+
+// The diagrams that the page draws. The others would double its size; they are
+// shown as source.
+const DIAGRAMS = /(flow|sequence|class|state|er|gantt|pie|gitGraph|timeline|journey|quadrant|xychart)(Diagram|-definition)/;
+const HEAVY = /^(katex|elkjs.*|cytoscape(-.*)?)$/;
+const LEFT_OUT = '\0left-out';
+
+/** Mermaid without the diagrams that are not listed. */
+function fewerDiagrams(): Plugin {
+  return {
+    name: 'fewer-diagrams',
+    enforce: 'pre',
+    resolveId: (id) =>
+      (HEAVY.test(id) || (/mermaid\.core\/.*(diagram-|Diagram-|definition-|cose-|elk-|swimlanes-|bpmnIcons-)/.test(id) && !DIAGRAMS.test(id))
+        ? LEFT_OUT : null),
+    load: (id) => (id === LEFT_OUT
+      ? 'export default null; export const diagram = { get db() { throw new Error("this kind of diagram is not supported"); } };'
+      : null),
+  };
+}
+
+/** The document of diagrams, with its only script inside: a sandboxed frame has
+ *  no origin and can load nothing. Only the script with this checksum runs. */
+function diagramFrame(found: Set<string>): Plugin {
+  return {
+    name: 'diagram-frame',
+    apply: 'build',
+    enforce: 'pre',
+    async generateBundle() {
+      const made = await build({
+        configFile: false, publicDir: false, logLevel: 'error',
+        plugins: [fewerDiagrams()],
+        build: {
+          write: false, target: 'es2022', modulePreload: false, reportCompressedSize: false,
+          rolldownOptions: {
+            input: 'src/diagram/main.ts',
+            output: { format: 'iife', codeSplitting: false },
+            checks: { emptyImportMeta: false, pluginTimings: false },
+          },
+        },
+      });
+      const chunk = [made].flat().flatMap((m) => ('output' in m ? m.output : []))[0];
+      if (chunk?.type !== 'chunk') throw new Error('no script for diagrams');
+      for (const [id, m] of Object.entries(chunk.modules)) {
+        const name = m.renderedLength > 0 ? packageOf(id) : undefined;
+        if (name) found.add(name);
+      }
+      const script = chunk.code.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
+      const sum = createHash('sha256').update(script).digest('base64');
+      this.emitFile({
+        type: 'asset',
+        fileName: 'diagram.html',
+        source: '<!doctype html><html lang="en"><meta charset="utf-8"><title>Diagram</title>'
+          + `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-${sum}'; style-src 'unsafe-inline'">`
+          + '<meta name="color-scheme" content="light dark">'
+          + '<style>body{margin:0;overflow:hidden;font-family:system-ui,sans-serif}svg{display:block;margin:0 auto;max-width:100%}</style>'
+          + `<body><script>${script}</script>`,
+      });
+    },
+  };
 }
 
 /** Writes dist.packages beside the page: the npm packages with code, styles or
  *  fonts in it, a name a line. scripts/sbom reads it. */
-function listPackages(): Plugin {
+function listPackages(also: Set<string>): Plugin {
   const styles = new Set<string>();
   let file = '';
   return {
@@ -80,7 +145,7 @@ function listPackages(): Plugin {
         styles.add(name.startsWith('@') ? name.split('/', 2).join('/') : name.split('/')[0]);
     },
     generateBundle(_options, bundle) {
-      const found = new Set(styles);
+      const found = new Set([...styles, ...also]);
       for (const part of Object.values(bundle)) {
         const files = part.type === 'asset'
           ? part.originalFileNames
@@ -100,7 +165,7 @@ function fontsFirst(): Plugin {
     transformIndexHtml: {
       order: 'post',
       handler: (_html, { bundle }) => Object.keys(bundle ?? {})
-        .filter((name) => name.endsWith('.woff2'))
+        .filter((name) => /(inter|jetbrains).*\.woff2$/.test(name))
         .map((name) => ({
           tag: 'link',
           attrs: {
@@ -113,8 +178,10 @@ function fontsFirst(): Plugin {
   };
 }
 
+const inDiagrams = new Set<string>();
+
 export default defineConfig({
-  plugins: [listPackages(), vue(), tailwind(), fontsFirst(), packed()],
+  plugins: [diagramFrame(inDiagrams), listPackages(inDiagrams), vue(), tailwind(), fontsFirst(), packed()],
   define: {
     __VUE_OPTIONS_API__: 'false',
     __VUE_PROD_DEVTOOLS__: 'false',
@@ -124,6 +191,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    rolldownOptions: { checks: { pluginTimings: false } }, // diagrams take seconds
   },
   server: {
     // `npm run dev` beside a running server.

@@ -162,6 +162,7 @@ static void end_request(struct conn *c)
     mo_buf_fini(&c->body);
     c->started = c->answered = c->streaming = c->chunked = false;
     c->cached = false;
+    c->common = mo_span(NULL, 0);
     c->drain = NULL;
     c->rq = (struct mo_req){.head = NULL};
     if (!c->s)

@@ -163,6 +163,9 @@ void mo_req_body(struct mo_req *rq, size_t max,
  * CR, LF or NUL is a bug in the handler. Without a Cache-Control header the
  * answer is marked as not to be stored. */
 void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value);
+/* Complete header lines for this answer in place of those of every answer
+ * (struct mo_httpd_opts); borrowed until it is sent. */
+void mo_req_common(struct mo_req *rq, struct mo_span lines);
 /* Sends Content-Length; leaves out the body for HEAD. ctype may be NULL if
  * there is no body. */
 void mo_req_reply(struct mo_req *rq, int status, const char *ctype,

@@ -21,12 +21,14 @@ static void put_date(struct mo_httpd *h)
     h->lead.until = mo_loop_now(h->loop) + (1000 - wall % 1000) * MO_MS;
 }
 
-/* The lines that do not depend on the request; ctype "" = none. */
-static void put_first_lines(struct mo_httpd *h, int status, const char *ctype)
+/* The lines that do not depend on the request; ctype "" = none. common.p NULL:
+ * those of every answer. */
+static void put_first_lines(struct mo_httpd *h, int status, const char *ctype,
+                            struct mo_span common)
 {
     struct mo_buf *b = &h->scratch;
 
-    if (h->lead.len && !b->err && status == h->lead.status &&
+    if (!common.p && h->lead.len && !b->err && status == h->lead.status &&
         mo_loop_now(h->loop) < h->lead.until &&
         strcmp(ctype, h->lead.ctype) == 0) {
         b->len = h->lead.len; /* reuse the lines of the previous answer */
@@ -35,11 +37,11 @@ static void put_first_lines(struct mo_httpd *h, int status, const char *ctype)
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, status);
     put_date(h);
-    mo_buf_span(b, h->o.headers);
+    mo_buf_span(b, common.p ? common : h->o.headers);
     if (ctype[0])
         (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
     h->lead.len = 0;
-    if (b->err || strlen(ctype) >= sizeof(h->lead.ctype))
+    if (common.p || b->err || strlen(ctype) >= sizeof(h->lead.ctype))
         return;
     h->lead.len = b->len;
     h->lead.status = status;
@@ -53,7 +55,7 @@ static void put_head(struct conn *c, int status, const char *ctype,
     struct mo_buf *b = &c->h->scratch;
 
     c->status = status;
-    put_first_lines(c->h, status, ctype ? ctype : "");
+    put_first_lines(c->h, status, ctype ? ctype : "", c->common);
     mo_buf_span(b, mo_buf_view(&c->headers));
     if (!c->cached)
         mo_buf_span(b, MO_SPAN("Cache-Control: no-store\r\n"));
@@ -139,6 +141,11 @@ void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value)
     MO_BUG_ON(mo_http1_put_header(&c->headers, name, value) == MO_EINVAL);
     if (strcmp(name, "Cache-Control") == 0)
         c->cached = true;
+}
+
+void mo_req_common(struct mo_req *rq, struct mo_span lines)
+{
+    conn_of(rq)->common = lines;
 }
 
 void mo_req_start(struct mo_req *rq, int status, const char *ctype)

@@ -40,6 +40,7 @@ struct conn {
     size_t queued_seen;  /* at the last check of the send timer */
     struct mo_buf in, headers, body;
     struct mo_span *cur;
+    struct mo_span common; /* lines in place of those of every answer */
     void (*body_done)(struct mo_req *rq, struct mo_span body);
     void (*drain)(struct mo_req *rq);
     size_t body_max;

@@ -16,6 +16,12 @@
  *   GET    /api/sessions/ID/shares    with whom it is shared (api_shares.c)
  *   PUT    /api/sessions/ID/shares    {with, may}: share it, or withdraw
  *   DELETE /api/sessions/ID/shares    withdraw all
+ *   GET    /api/sessions/ID/offers    prompts and resources of the servers
+ *                                     (api_offers.c)
+ *   POST   /api/sessions/ID/prompt    {name, arguments?}: get a prompt
+ *   POST   /api/sessions/ID/resource  {uri, subscribe?}: read a resource
+ *   POST   /api/sessions/ID/complete  {ref, argument, context?}: complete
+ *   PUT    /api/sessions/ID/tools     {off}: switch servers and tools off
  *   GET    /api/search?q=             search all conversations
  *   GET    /api/audit                 calls, approvals and results
  *   GET    /api/models/available      models that can be selected
@@ -169,6 +175,7 @@ int mo_api_tokens_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_connections_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_offers_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_spend_routes(struct mo_site *s, struct mo_api *api);
 

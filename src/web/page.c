@@ -33,7 +33,7 @@ static struct mo_span smallest(struct mo_req *rq, const struct mo_asset *a)
         mo_req_header(rq, "Content-Encoding", MO_SPAN("br"));
         return a->brotli;
     }
-    if (a->gzip.n > 0 && mo_list_has(takes, "gzip")) {
+    if (a->gzip.n > 0 && (a->plain.n == 0 || mo_list_has(takes, "gzip"))) {
         mo_req_header(rq, "Content-Encoding", MO_SPAN("gzip"));
         return a->gzip;
     }
@@ -47,12 +47,29 @@ static void put_caching(struct mo_req *rq, const struct mo_asset *a)
     mo_req_header(rq, "Vary", MO_SPAN("Accept-Encoding"));
 }
 
+/* The document of diagrams runs in a frame of the page, with an origin of its
+ * own and no network. It says itself which script may run, by its checksum. */
+static const char frame_headers[] =
+    "Content-Security-Policy: sandbox allow-scripts; default-src 'none'; "
+    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n";
+
+static bool is_frame(const char *path)
+{
+    return strcmp(path, "/diagram.html") == 0;
+}
+
 /* Send the smallest form that the client accepts, or 304. */
 static void on_asset(void *ctx, struct mo_req *rq)
 {
     const struct mo_asset *a = ctx;
     struct mo_span has = mo_http_get(rq->head, "If-None-Match");
 
+    if (is_frame(a->path))
+        mo_req_common(rq, mo_span_cstr(frame_headers));
     put_caching(rq, a);
     mo_req_header(rq, "ETag", mo_span_cstr(a->tag));
     if (has.n > 0 && mo_list_has(has, a->tag))
@@ -87,10 +104,14 @@ static void add(struct mo_site *s, const char *path, unsigned flags,
     (void)mo_site_route(s, &r);
 }
 
-/* The files of the sign-in page need no token. */
+/* The files of the sign-in page need no token; nor do the manifest and the
+ * icons, which browsers fetch without cookies, nor the document of diagrams, as
+ * a frame without an origin may have none. */
 static bool is_open(const char *path)
 {
-    return strncmp(path, "/sign-in.", 9) == 0 || strcmp(path, "/icon.png") == 0;
+    return strncmp(path, "/sign-in.", 9) == 0 ||
+           strncmp(path, "/icon", 5) == 0 ||
+           strcmp(path, "/manifest.webmanifest") == 0 || is_frame(path);
 }
 
 const struct mo_asset *mo_page_asset(const char *path)

@@ -1,9 +1,9 @@
 /* page.h - the files of the page, embedded in the program.
  *
  * The page is compiled from ui/ (docs/page.md). The program holds each file as
- * it is and compressed by gzip and brotli at build time. Browsers may cache
- * files with a checksum in their name for ever; the others are revalidated by
- * their tag each time. */
+ * it is and compressed by gzip and brotli at build time; a large one only by
+ * gzip, and sends it so to everybody. Browsers may cache files with a checksum
+ * in their name for ever; the others are revalidated by their tag each time. */
 #ifndef MO_WEB_PAGE_H
 #define MO_WEB_PAGE_H
 
@@ -12,7 +12,7 @@
 struct mo_asset {
     const char *path, *type;
     const char *tag;                    /* a checksum in quotes, for ETag */
-    struct mo_span plain, gzip, brotli; /* a compressed one may be empty */
+    struct mo_span plain, gzip, brotli; /* some may be empty, not all */
     bool lasting;                       /* its name changes with its content */
 };
 

@@ -51,7 +51,8 @@ struct header {
 /* Sent with every answer, also with those that httpd.c refuses itself. */
 static const struct header common[] = {
     {"Content-Security-Policy",
-     "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+     "default-src 'self'; img-src 'self' data:; media-src 'self' data:; "
+     "object-src 'none'; "
      "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
      "require-trusted-types-for 'script'; trusted-types vue"},
     {"X-Content-Type-Options", "nosniff"},

@@ -139,6 +139,12 @@ test('every answer is as described', async () => {
   await ask(one, 'patch', '/api/sessions/nobody', 409, { title: 'x' });
   const { calls } = await asked(`${one}/calls`, 'get', `/api/sessions/${tab.session}/calls`);
   assert.deepEqual(calls.map((c) => [c.state, c.by, c.name]), [['done', 'person', 'execute_command']]);
+  const offer = (what, ...more) => [`${one}/${what}`, ...more, `/api/sessions/${tab.session}/${what}`];
+  assert.deepEqual(await asked(...offer('offers', 'get')), { prompts: [], resources: [], templates: [] });
+  await asked(...offer('tools', 'put'), 200, { off: [{ server: 'nobody' }] });
+  for (const [what, body] of [['prompt', { name: 'none' }], ['resource', { uri: 'none://x' }],
+    ['complete', { ref: { type: 'ref/prompt', name: 'none' }, argument: { name: 'a', value: '' } }]])
+    await asked(...offer(what, 'post'), 502, body);
   const sharing = [`${one}/shares`, `/api/sessions/${tab.session}/shares`];
   assert.equal((await asked(sharing[0], 'put', sharing[1], 200, { with: 'corp/team', may: 'approve' })).shares.length, 1);
   assert.equal((await asked(sharing[0], 'get', sharing[1])).shares[0].with, 'corp/team');

@@ -242,7 +242,7 @@ describe('gate with a token', () => withToken((s) => {
       assert.equal(a.headers['www-authenticate'], 'Bearer');
       assertSafe(a);
     }
-    for (const path of ['/healthz', '/readyz', '/health', '/icon.png', '/sign-in.html', '/sign-in.css'])
+    for (const path of ['/healthz', '/readyz', '/health', '/icon.png', '/sign-in.html', '/sign-in.css', '/diagram.html', '/manifest.webmanifest', '/icon-192.png'])
       assert.equal((await s.get(path)).status, 200);
   });
 

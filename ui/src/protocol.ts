@@ -37,8 +37,19 @@ const content = object({
   data: or(str, ''),
   mimeType: or(str, ''),
   uri: or(str, ''),
+  name: or(str, ''), // of a link to a resource, and the next three
+  title: or(str, ''),
+  description: or(str, ''),
+  size: or(num, 0),
+  resource: or(object({
+    uri: or(str, ''), mimeType: or(str, ''), text: or(str, ''), blob: or(str, ''),
+  }), null),
 });
 export type Content = Checked<typeof content>;
+
+export const textContent = (text: string): Content => ({
+  type: 'text', text, data: '', mimeType: '', uri: '', name: '', title: '', description: '', size: 0, resource: null,
+});
 
 const block = object({
   type: str,
@@ -112,6 +123,7 @@ const turn = object({
   turnId: or(str, ''),
   state: or(str, ''),
   text: or(str, ''),
+  thinking: or(str, ''),
   queued: or(num, 0),
   waiting: or(list(object({ messageId: str, text: str })), []),
   running: or(list(str), []),
@@ -147,12 +159,16 @@ export const CONNECT = 'network:connect'; // the name of its tool
 
 // --- server to page: the arguments of each event -------------------------------
 
+/** A server that is switched off in a conversation, or one of its tools. */
+const switched = object({ server: str, tool: or(str, '') });
+
 const ready = object({
   sessionId: str,
   containerId: or(str, ''),
   provider: or(str, ''),
   model: or(str, ''),
   tools: or(list(tool), []),
+  toolsOff: or(list(switched), []),
   resumed: or(bool, false),
   driver: or(str, ''),
   workspace: or(str, ''),
@@ -195,7 +211,7 @@ const outputText: Check<Content[]> = (v, at) => {
   try {
     parsed = JSON.parse(text);
   } catch {
-    return [{ type: 'text', text, data: '', mimeType: '', uri: '' }];
+    return [textContent(text)];
   }
   return contents(parsed, at);
 };
@@ -207,6 +223,9 @@ export const EVENTS = {
   'session:entry': [entry, any],
   'agent:thinking': [any, any],
   'agent:delta': [object({ turnId: or(str, ''), text: str }), any],
+  'tools:off': [object({ toolsOff: list(switched) }), any],
+  'resource:updated': [object({ uri: str }), any],
+  'thinking:chunk': [object({ turnId: or(str, ''), text: str }), any],
   'agent:response': [str, or(responseMeta, null)],
   'agent:error': [str, or(errorMeta, null)],
   'tool:approval_required': [approval, any],

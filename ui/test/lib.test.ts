@@ -8,6 +8,7 @@ import { count, countdown, dayOf, duration, newId } from '../src/lib/format';
 import { changeOf, lastSeen } from '../src/lib/files';
 import { highlight } from '../src/lib/highlight';
 import { LINES_MAX, Output } from '../src/lib/output';
+import { textContent } from '../src/protocol';
 import { countOdd, reveal } from '../src/lib/reveal';
 
 describe('reveal: nothing hides', () => {
@@ -144,7 +145,7 @@ test('highlighting loses no character', () => {
 describe('files: what was last seen', () => {
   const call = (name: string, args: object, text = '', state = 'done') => ({
     name, args: args as Record<string, unknown>, state,
-    content: [{ type: 'text', text, data: '', mimeType: '', uri: '' }],
+    content: [textContent(text)],
   });
   const write = call('write_file', { path: 'a', content: 'x\ny\n' });
   const edit = { path: 'a', old_string: 'y', new_string: '$&z' };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readInline, readMarkdown, safeHref } from '../src/lib/markdown';
+import { plainText, readInline, readMarkdown, safeHref } from '../src/lib/markdown';
 
 const kinds = (text: string) => readMarkdown(text).map((b) => b.t);
 
@@ -21,7 +21,7 @@ describe('blocks', () => {
 
   test('an open fence is code already', () => {
     expect(readMarkdown('```sh\nls')).toEqual([
-      { t: 'code', lang: 'sh', text: 'ls' },
+      { t: 'code', lang: 'sh', text: 'ls', open: true },
     ]);
   });
   test('nested lists, tasks, numbers', () => {
@@ -37,7 +37,7 @@ describe('blocks', () => {
     expect(readMarkdown(`${'- '.repeat(5000)}x`)).toHaveLength(1);
   });
   // A regular expression that runs away would never come back from these.
-  test.each(['*', '_', '[', '`', '**a', '![', '|-', 'a_', '[](', '\\'])(
+  test.each(['*', '_', '[', '`', '**a', '![', '|-', 'a_', '[](', '\\', '$', '$$', '\\(', '\\[', '[^', '$$\n', '\\[\n'])(
     'thousands of %s come to an end', (s) => {
       expect(readMarkdown(s.repeat(3000)).length).toBeGreaterThan(0);
     });
@@ -57,6 +57,58 @@ describe('inline', () => {
   ])('%j', (text, want) => {
     expect(readInline(text).map((n) => n.t)).toEqual(want);
   });
+});
+
+describe('maths', () => {
+  test.each([
+    ['$a\\,b$', 'a\\,b', false],
+    ['\\(a\\,b\\)', 'a\\,b', false],
+    ['$$x^2$$', 'x^2', true],
+    ['\\[ x \\\\[2pt] y \\]', 'x \\\\[2pt] y', true],
+    ['$5 + 3$', '5 + 3', false],
+    ['$12$', '12', false],
+  ])('%j', (text, tex, display) => {
+    expect(readInline(text)).toEqual([{ t: 'math', tex, display }]);
+  });
+  test.each(['it costs $5 and $10', '$5-$10', 'from $5, or 4$ less', '`$a$`', '\\$a$', '$ a$', 'US$a and b$c'])(
+    '%j has none', (text) => {
+      expect(readInline(text).some((n) => n.t === 'math')).toBe(false);
+    });
+  test.each([
+    ['$$\nx\n$$\nafter', ['math', 'p'], 'x', false],
+    ['before\n\\[\nx\n\\]', ['p', 'math'], 'x', false],
+    ['\\begin{align}\na &= b\n\\end{align}', ['math'], '\\begin{align}\na &= b\n\\end{align}', false],
+    ['```math\nx\n```', ['math'], 'x', false],
+    ['$$\nx +', ['math'], 'x +', true],
+  ])('block %j', (text, want, tex, open) => {
+    const blocks = readMarkdown(text);
+    expect(blocks.map((b) => b.t)).toEqual(want);
+    expect(blocks.find((b) => b.t === 'math')).toEqual({ t: 'math', tex, open });
+  });
+  test('text behind the end makes a paragraph', () => {
+    expect(kinds('$$x$$ is small')).toEqual(['p']);
+  });
+});
+
+test('columns of a table are aligned', () => {
+  const [table] = readMarkdown('| a | b | c | d |\n|---|:--|:-:|--:|\n| 1 | 2 | 3 | 4 |');
+  expect(table).toMatchObject({ t: 'table', align: ['', 'left', 'center', 'right'] });
+});
+
+describe('footnotes', () => {
+  test('are numbered and come last', () => {
+    const blocks = readMarkdown('one[^b] two[^a]\n\n[^b]: bee\n[^a]: *ay*\n\nmore');
+    expect(blocks.map((b) => b.t)).toEqual(['p', 'p', 'notes']);
+    expect(blocks[0]).toMatchObject({ kids: [{ text: 'one' }, { t: 'ref', n: 1 }, { text: ' two' }, { t: 'ref', n: 2 }] });
+  });
+  test('without a definition and inside code they stay text', () => {
+    expect(readInline('a[^x]')).toEqual([{ t: 'text', text: 'a[^x]' }]);
+    expect(readMarkdown('```\n[^x]: y\n```')).toMatchObject([{ t: 'code', text: '[^x]: y' }]);
+  });
+});
+
+test('the plain text of a cell', () => {
+  expect(plainText(readInline('**a** `b` $c$ [d](https://e.f)'))).toBe('a b c d');
 });
 
 test.each([

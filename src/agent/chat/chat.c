@@ -14,6 +14,7 @@
 #include "agent/chat/load_tools.h"
 #include "agent/chat/readers.h"
 #include "agent/chat/session_memory.h"
+#include "agent/chat/tools_off.h"
 #include "agent/chat/turn.h"
 
 #define TO(state) (1u << (state))
@@ -535,6 +536,8 @@ void mo_chat_free(struct chat *c)
     mo_buf_fini(&c->title);
     mo_buf_fini(&c->troubles);
     mo_buf_fini(&c->turn.shown);
+    mo_buf_fini(&c->turn.thought);
+    mo_tools_off_free(c);
     mo_arena_fini(&c->remembered.arena);
     mo_agent_forget(c);
     mo_free(c);
@@ -587,6 +590,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_init(&c->title, 512);
     mo_buf_init(&c->troubles, (size_t)32 * 1024);
     mo_buf_init(&c->turn.shown, MO_LLM_REPLY_MAX);
+    mo_buf_init(&c->turn.thought, MO_LLM_REPLY_MAX);
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);
     mo_arena_init(&c->remembered.arena, REMEMBERED_BYTES);

@@ -100,6 +100,26 @@ void mo_agent_reload(struct mo_agent *a, const struct mo_agent_opts *o);
 int mo_agent_title(struct mo_agent *a, struct mo_span session,
                    struct mo_span title, mo_done_fn *done, void *ctx,
                    struct mo_err *e);
+/* Switches servers and tools off in an open conversation: the list replaces
+ * the one before (tools_off.h). It is stored, and counts from the next request
+ * to the model on. */
+int mo_agent_tools_off(struct mo_agent *a, struct mo_span session,
+                       struct mo_json list, struct mo_err *e);
+
+/* --- prompts and resources of servers: offers.c -------------------------- */
+
+#define MO_OFFERS_MAX 1000 /* of each kind; the rest is left out */
+/* Writes {"prompts":[...],"resources":[...],"templates":[...]}. Each has its
+ * server and `id`, the name, URI or template by which it is asked for. */
+int mo_agent_put_offers(const struct mo_agent *a, struct mo_buf *out);
+/* The result of the server, borrowed; or why there is none. */
+typedef void mo_offer_fn(void *ctx, struct mo_span json,
+                         const struct mo_err *why);
+/* Sends a request of MCP for an open conversation; done() is called once, from
+ * the loop. MO_EPROTO: the server refused it. */
+int mo_agent_ask_server(struct mo_agent *a, struct mo_span session,
+                        const char *method, struct mo_span params,
+                        mo_offer_fn *done, void *ctx, struct mo_err *e);
 /* For crash tests: on_point() is called with the name of every step ("saving",
  * "asking", "keeping", "calls", "running", "outcome", "results", ...) before
  * the step does anything. */

@@ -96,7 +96,8 @@ struct turn {
     bool unheard; /* the end of a cancelled request ends the turn */
     struct mo_llm_x *asking;
     struct write_ahead ahead;
-    struct mo_buf shown; /* text of the current reply so far */
+    struct mo_buf shown;   /* text of the current reply so far */
+    struct mo_buf thought; /* thinking of the current reply so far */
     struct mo_llm_usage usage;
     struct mo_budget_ask budget; /* turn_budget.c */
     struct mo_budget_share share;
@@ -148,6 +149,7 @@ struct chat {
     struct mo_later soon;  /* runs mo_write_ahead_ask() */
     unsigned writes;       /* callbacks that must come before it can end */
     struct remembered remembered;
+    struct tools_off *off; /* NULL: nothing is switched off */
 };
 
 struct mo_agent {

@@ -11,6 +11,7 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/network.h"
+#include "agent/chat/tools_off.h"
 
 static const char lost[] =
     "\"an event was too large to show; reload the page\"";
@@ -100,14 +101,42 @@ void mo_chat_event_compacted(struct chat *c, const struct entry *summary)
     event_send(&ev, c, NULL, "history:compacted");
 }
 
-void mo_chat_event_delta(struct chat *c, struct mo_span text)
+static void send_piece(struct chat *c, const char *name, struct mo_span text)
 {
     struct event ev;
     struct mo_jw *w = event_begin(&ev);
 
     mo_jw_member_cstr(w, "turnId", c->turn.id);
     mo_jw_member(w, "text", text);
-    event_send(&ev, c, NULL, "agent:delta");
+    event_send(&ev, c, NULL, name);
+}
+
+void mo_chat_event_delta(struct chat *c, struct mo_span text)
+{
+    send_piece(c, "agent:delta", text);
+}
+
+void mo_chat_event_thought(struct chat *c, struct mo_span text)
+{
+    send_piece(c, "thinking:chunk", text);
+}
+
+void mo_chat_event_tools_off(struct chat *c)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_tools_off_put(w, c);
+    event_send(&ev, c, NULL, "tools:off");
+}
+
+void mo_chat_event_resource(struct chat *c, struct mo_json uri)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    put_json(w, "uri", mo_json_text(uri));
+    event_send(&ev, c, NULL, "resource:updated");
 }
 
 void mo_chat_event_response(struct chat *c, struct mo_span text,
@@ -411,6 +440,7 @@ static void send_ready(struct chat *c, struct mo_member *m)
     mo_jw_member_cstr(w, "provider", c->model.provider);
     mo_jw_member(w, "model", mo_buf_view(&c->model.id));
     put_tools(w, c);
+    mo_tools_off_put(w, c);
     mo_jw_member_bool(w, "resumed", c->info.resumed);
     mo_jw_member_cstr(w, "driver", c->info.driver);
     mo_jw_member_cstr(w, "workspace", workspaces[c->info.workspace]);
@@ -480,6 +510,8 @@ static void put_turn(struct mo_jw *w, struct chat *c)
     mo_jw_member(w, "text",
                  c->transcript.unkept ? MO_SPAN("")
                                       : mo_buf_view(&c->turn.shown));
+    if (!c->transcript.unkept && c->turn.thought.len > 0)
+        mo_jw_member(w, "thinking", mo_buf_view(&c->turn.thought));
     mo_jw_member_u64(w, "queued", c->nqueue);
     put_waiting(w, c);
     put_running(w, c);

@@ -21,6 +21,11 @@ void mo_chat_event_entry(struct chat *c, const struct entry *en);
 void mo_chat_event_thinking(struct chat *c);
 void mo_chat_event_compacted(struct chat *c, const struct entry *summary);
 void mo_chat_event_delta(struct chat *c, struct mo_span text);
+void mo_chat_event_thought(struct chat *c, struct mo_span text);
+/* What is switched off, to all members. */
+void mo_chat_event_tools_off(struct chat *c);
+/* A subscribed resource has changed. */
+void mo_chat_event_resource(struct chat *c, struct mo_json uri);
 void mo_chat_event_response(struct chat *c, struct mo_span text,
                             const char *stop);
 void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,

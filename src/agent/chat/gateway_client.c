@@ -64,6 +64,9 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
         return;
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/tools/list_changed")))
         c->stale = true;
+    else if (mo_json_str_eq(m->method,
+                            MO_SPAN("notifications/resources/updated")))
+        mo_chat_event_resource(c, mo_json_get(m->params, "uri"));
     else if (mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
         mo_chat_event_relay(c, mo_chat_calls_running_as(c, conn, stream_of),
                             "tool:log", m->params);

@@ -5,12 +5,13 @@
  * others form one small document in the session's row:
  *
  *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
- *                            "action":"allow"}]} */
+ *                            "action":"allow"}],"toolsOff":[...]} */
 #include "agent/chat/session_memory.h"
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
+#include "agent/chat/tools_off.h"
 #include "codec/text/utf8.h"
 
 #define TITLE_MAX 80
@@ -105,11 +106,15 @@ static void read_rule(struct chat *c, struct mo_json v)
 
 void mo_session_memory_read(struct chat *c, struct mo_json doc)
 {
+    struct mo_err e;
+
     mo_buf_reset(&c->title);
     if (mo_json_str_buf(mo_json_get(doc, "title"), &c->title) < 0)
         mo_buf_reset(&c->title);
     mo_json_each (at, mo_json_get(doc, "rules"))
         read_rule(c, at.val);
+    if (mo_json_get(doc, "toolsOff").p)
+        (void)mo_tools_off_read(c, mo_json_get(doc, "toolsOff"), &e);
 }
 
 static void put_rules(struct mo_jw *w, const struct mo_rules *rules)
@@ -161,6 +166,8 @@ void mo_session_memory_save(struct chat *c)
     mo_jw_member(&w, "model", mo_buf_view(&c->model.id));
     mo_jw_member_opt(&w, "title", mo_buf_view(&c->title));
     put_rules(&w, &c->remembered.rules);
+    if (c->off)
+        mo_tools_off_put(&w, c);
     mo_jw_end(&w);
     if (mo_buf_err(&b) == 0 &&
         mo_session_keep(c->hold, mo_buf_view(&b), on_memory_saved, c, &e) == 0)

@@ -12,6 +12,7 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
+#include "agent/chat/tools_off.h"
 
 static const char our_instructions[] =
     "You are a helpful assistant with tools. The tools of the server \"box\" "
@@ -62,6 +63,7 @@ void mo_turn_end(struct chat *c)
     mo_chat_calls_drop(c);
     end_span(c);
     mo_buf_reset(&c->turn.shown);
+    mo_buf_reset(&c->turn.thought);
     mo_turn_budget_end(c);
     c->turn.id[0] = '\0';
     c->turn.cancel = false;
@@ -167,6 +169,15 @@ static void on_model_text(void *ctx, struct mo_span delta)
         mo_chat_event_delta(c, delta);
 }
 
+static void on_model_thinking(void *ctx, struct mo_span delta)
+{
+    struct chat *c = ctx;
+
+    mo_buf_span(&c->turn.thought, delta);
+    if (c->state == CHAT_ASKING)
+        mo_chat_event_thought(c, delta);
+}
+
 static void on_model_wait(void *ctx, unsigned attempt, unsigned ms,
                           const struct mo_llm_failure *f)
 {
@@ -204,6 +215,7 @@ static void on_reply_stored(struct chat *c, void *arg, const struct mo_err *why)
         mo_turn_fail(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else if (r->calls) {
         mo_buf_reset(&c->turn.shown);
+        mo_buf_reset(&c->turn.thought);
         mo_chat_move(c, CHAT_CALLS);
         mo_chat_calls_begin(c);
     } else if (r->stop == MO_LLM_PAUSED && !c->turn.cancel) {
@@ -302,8 +314,8 @@ static void on_model_done(void *ctx, const struct mo_llm_reply *r,
         mo_write_ahead_done(c, r, f);
 }
 
-static const struct mo_llm_cb llm_cb = {on_model_text, NULL, on_model_wait,
-                                        on_model_done};
+static const struct mo_llm_cb llm_cb = {on_model_text, on_model_thinking,
+                                        on_model_wait, on_model_done};
 
 /* --- the request --------------------------------------------------------- */
 
@@ -314,7 +326,7 @@ static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
-        if (!mo_changed_tools_is_blocked(c, t))
+        if (!mo_changed_tools_is_blocked(c, t) && !mo_tools_off_has(c, t))
             v[n++] =
                 (struct mo_llm_tool){t->name, t->def.description, t->def.schema,
                                      mo_span_cstr(t->digest)};
@@ -427,6 +439,7 @@ void mo_turn_ask(struct chat *c)
 
     mo_chat_move(c, CHAT_ASKING);
     mo_buf_reset(&c->turn.shown);
+    mo_buf_reset(&c->turn.thought);
     mo_turn_step(c);
     if (c->turn.steps > c->agent->o.steps) {
         snprintf(text, sizeof(text),

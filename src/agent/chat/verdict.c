@@ -12,6 +12,7 @@
 #include "agent/chat/load_tools.h"
 #include "agent/chat/network.h"
 #include "agent/chat/session_memory.h"
+#include "agent/chat/tools_off.h"
 #include "mcp/content.h"
 
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
@@ -169,9 +170,13 @@ static int take_call(struct chat *c, const struct mo_llm_call *from,
     if (mo_chat_router_is_run(k))
         mo_chat_router_choose(k);
     mo_chat_calls_digest(k);
-    if (mo_changed_tools_is_blocked(c, k->tool) ||
-        (k->routed &&
-         !mo_policy_tool_is_pinned(c->agent->o.policy, k->tool, NULL)))
+    if (mo_tools_off_has(c, k->tool))
+        mo_chat_call_refuse(k, "rule",
+                            "The person has switched this tool off in this "
+                            "conversation.");
+    else if (mo_changed_tools_is_blocked(c, k->tool) ||
+             (k->routed &&
+              !mo_policy_tool_is_pinned(c->agent->o.policy, k->tool, NULL)))
         mo_chat_call_refuse(
             k, "rule",
             "This tool was changed by its server and is not used until a "

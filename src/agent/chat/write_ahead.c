@@ -53,6 +53,7 @@ void mo_write_ahead_ask(struct mo_later *d)
         !may_ask_early(c))
         return;
     mo_buf_reset(&c->turn.shown);
+    mo_buf_reset(&c->turn.thought);
     if (mo_turn_request(c, &e) < 0)
         return; /* retried after the write, which reports errors */
     mo_turn_step(c);
@@ -133,6 +134,8 @@ static void use_answer(struct chat *c)
     c->turn.ahead = (struct write_ahead){.there = false};
     mo_chat_move(c, CHAT_ASKING);
     mo_chat_event_thinking(c);
+    if (c->turn.thought.len > 0)
+        mo_chat_event_thought(c, mo_buf_view(&c->turn.thought));
     if (c->turn.shown.len > 0)
         mo_chat_event_delta(c, mo_buf_view(&c->turn.shown));
     if (!a.there)

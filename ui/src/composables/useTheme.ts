@@ -1,6 +1,6 @@
 // useTheme - light, dark or system; stored in this browser.
 
-import { ref, watchEffect } from 'vue';
+import { computed, ref, watchEffect } from 'vue';
 
 export type Theme = 'system' | 'light' | 'dark';
 
@@ -15,18 +15,24 @@ function stored(): Theme {
 const theme = ref<Theme>(stored());
 const systemDark = ref(dark.matches);
 
+const isDark = computed(() =>
+  theme.value === 'dark' || (theme.value === 'system' && systemDark.value));
+
 dark.addEventListener('change', () => {
   systemDark.value = dark.matches;
 });
 
 watchEffect(() => {
-  const isDark =
-    theme.value === 'dark' || (theme.value === 'system' && systemDark.value);
-  document.documentElement.dataset['theme'] = isDark ? 'dark' : 'light';
+  document.documentElement.dataset['theme'] = isDark.value ? 'dark' : 'light';
+  document.querySelector('meta[name=theme-color]')?.setAttribute('content', isDark.value ? '#141412' : '#fbfbfa');
   if (theme.value === 'system') localStorage.removeItem(KEY);
   else localStorage.setItem(KEY, theme.value);
 });
 
 export function useTheme() {
   return theme;
+}
+
+export function useIsDark() {
+  return isDark;
 }

@@ -6,9 +6,11 @@
 
 import { approvals } from './en/approvals';
 import { call } from './en/call';
+import { content } from './en/content';
 import { conversation } from './en/conversation';
 import { format } from './en/format';
 import { network } from './en/network';
+import { offers } from './en/offers';
 import { overview } from './en/overview';
 import { router } from './en/router';
 import { servers } from './en/servers';
@@ -21,6 +23,8 @@ export const en = {
   ...shell,
   ...conversation,
   ...call,
+  ...content,
+  ...offers,
   ...side,
   ...overview,
   ...router,

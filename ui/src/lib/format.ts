@@ -11,6 +11,7 @@ const number = (o: Intl.NumberFormatOptions) =>
   lazy(() => new Intl.NumberFormat(lang, o));
 const tenths = number({ minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const compact = number({ notation: 'compact', maximumFractionDigits: 1 });
+const singleBytes = number({ style: 'unit', unit: 'byte', unitDisplay: 'long' });
 const kilobytes = number({ style: 'unit', unit: 'kilobyte', maximumFractionDigits: 0 });
 const megabytes = number({ style: 'unit', unit: 'megabyte', maximumFractionDigits: 1 });
 const shares = number({ style: 'percent', maximumFractionDigits: 1 });
@@ -44,6 +45,7 @@ export function count(n: number): string {
 }
 
 export function bytes(n: number): string {
+  if (n < 1024) return singleBytes().format(n);
   return n < 1024 * 1024
     ? kilobytes().format(n / 1024) : megabytes().format(n / 1024 / 1024);
 }

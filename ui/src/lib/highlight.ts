@@ -1,7 +1,8 @@
 // highlight - splits code into comments, strings, numbers and common keywords.
-// One scanner for all languages; unknown languages keep their text.
+// One scanner for all languages; unknown languages keep their text. A diff is split
+// into its lines, without their line ends.
 
-export type Mark = '' | 'comment' | 'string' | 'number' | 'word';
+export type Mark = '' | 'comment' | 'string' | 'number' | 'word' | 'add' | 'del' | 'hunk' | 'line';
 
 export interface Token {
   text: string;
@@ -23,7 +24,7 @@ const WORDS = new Set(
 
 const HASH = /^(sh|bash|shell|zsh|console|py|python|rb|ruby|yaml|yml|toml|make|makefile|perl|r|conf|ini|dockerfile)$/;
 const DASH = /^(sql|lua|haskell|hs|ada)$/;
-const PLAIN = /^(text|txt|plain|output|log|diff|markdown|md)?$/;
+const PLAIN = /^(text|txt|plain|output|log|markdown|md)?$/;
 
 function scanner(lang: string): RegExp {
   const comment = HASH.test(lang)
@@ -38,8 +39,15 @@ function scanner(lang: string): RegExp {
   );
 }
 
+function diffMark(line: string): Mark {
+  if (/^(@@|diff |index |---( |$)|\+\+\+( |$))/.test(line)) return 'hunk';
+  return line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'line';
+}
+
 export function highlight(code: string, lang: string): Token[] {
   const name = lang.toLowerCase();
+  if (/^(diff|patch|udiff)$/.test(name))
+    return code.split('\n').map((text) => ({ text, mark: diffMark(text) }));
   if (PLAIN.test(name)) return [{ text: code, mark: '' }];
   const out: Token[] = [];
   let from = 0;

@@ -32,6 +32,7 @@ export interface Call {
   output: Output;
   version: number; // counts changes of output, which is not reactive
   began: number;
+  progress: { value: number; total: number; message: string } | null; // total 0: unknown
 }
 
 export interface OutgoingMessage {
@@ -65,7 +66,7 @@ function newCall(callId: string, name: string): Call {
   return reactive<Call>({
     callId, name, args: {}, state: 'running', approval: null, by: '',
     reason: '', content: [], durationMs: -1, truncated: false, route: null,
-    output: markRaw(new Output()), version: 0, began: Date.now(),
+    output: markRaw(new Output()), version: 0, began: Date.now(), progress: null,
   });
 }
 
@@ -85,6 +86,8 @@ export const useConversationStore = defineStore('conversation', () => {
   const questions = shallowRef<Question[]>([]); // elicitation requests of servers
   const connections = shallowRef<Connection[]>([]); // of the box, waiting for a decision
   const streamedText = ref(''); // the part of the reply received so far
+  const streamedThought = ref(''); // and of its thinking
+  const toolsOff = ref<Ready['toolsOff']>([]); // switched off by the person
   const isTurnRunning = ref(false);
   const outgoing = ref<OutgoingMessage[]>([]);
   const notices = ref<Notice[]>([]);
@@ -96,6 +99,7 @@ export const useConversationStore = defineStore('conversation', () => {
   let rawCount = 0;
   let scope: EffectScope | null = null;
   let pendingText = '';
+  let pendingThought = '';
   let frame = 0;
   const changedCalls = new Set<Call>(); // calls with new output
 
@@ -143,7 +147,9 @@ export const useConversationStore = defineStore('conversation', () => {
   function flush(): void {
     frame = 0;
     streamedText.value += pendingText;
+    streamedThought.value += pendingThought;
     pendingText = '';
+    pendingThought = '';
     for (const c of changedCalls) c.version++;
     changedCalls.clear();
   }
@@ -151,9 +157,15 @@ export const useConversationStore = defineStore('conversation', () => {
     pendingText += text;
     if (!frame) frame = requestAnimationFrame(flush);
   }
-  function setText(text: string): void {
+  function addThought(text: string): void {
+    pendingThought += text;
+    if (!frame) frame = requestAnimationFrame(flush);
+  }
+  function setText(text: string, thought = ''): void {
     pendingText = '';
+    pendingThought = '';
     streamedText.value = text;
+    streamedThought.value = thought;
   }
 
   // --- calls ---
@@ -206,7 +218,7 @@ export const useConversationStore = defineStore('conversation', () => {
   function applyTurn(t: Turn | null): void {
     isTurnRunning.value = t !== null;
     if (!t) endTurnNotices();
-    setText(t?.text ?? '');
+    setText(t?.text ?? '', t?.thinking);
     const runningIds = new Set(t?.running ?? []);
     for (const c of calls.values()) {
       if (runningIds.has(c.callId)) c.state = 'running';
@@ -329,6 +341,7 @@ export const useConversationStore = defineStore('conversation', () => {
       failure.value = '';
       closed.value = '';
       idleEnds.value = 0;
+      toolsOff.value = r.toolsOff;
       if (r.workspace === 'lost')
         notice(t('chat.boxIsNew'));
     },
@@ -341,6 +354,15 @@ export const useConversationStore = defineStore('conversation', () => {
       isTurnRunning.value = true;
       endTurnNotices();
       addText(d.text);
+    },
+    'tools:off': (o) => {
+      toolsOff.value = o.toolsOff;
+    },
+    'resource:updated': (r) => notice(t('offers.changed', { uri: r.uri })),
+    'thinking:chunk': (d) => {
+      isTurnRunning.value = true;
+      endTurnNotices();
+      addThought(d.text);
     },
     'agent:response': () => {
       isTurnRunning.value = false;
@@ -370,7 +392,11 @@ export const useConversationStore = defineStore('conversation', () => {
       c.began = Date.now();
       if (r.approved) lastCall.value = c.callId;
     },
-    'tool:progress': (p) => addOutput(p.callId, p.message),
+    'tool:progress': (p) => {
+      const c = calls.get(p.callId);
+      if (c && p.total > 0) c.progress = { value: p.progress, total: p.total, message: p.message };
+      else addOutput(p.callId, p.message);
+    },
     'tool:log': (l) => {
       // Output of the sandbox also arrives as tool:progress.
       const known = typeof l.data === 'object' && l.data !== null &&
@@ -546,7 +572,7 @@ export const useConversationStore = defineStore('conversation', () => {
   }
 
   return {
-    sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, isTurnRunning, outgoing,
+    sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, streamedThought, toolsOff, isTurnRunning, outgoing,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, decidable, running,
     title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide, rejectAll,
     questions, connections, decideConnection, answer, accept, loadEarlier, reopen,

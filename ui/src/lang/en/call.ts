@@ -18,7 +18,6 @@ export const call = {
   'call.reason': 'Reason: {why}',
   'call.result': 'Result',
   'call.resultCut': 'Result (shortened for the model)',
-  'call.foldedAll': { one: 'Show all ({n} character)', other: 'Show all ({n} characters)' },
   'call.picture': 'Image from {name}',
   'call.emptyText': '(empty)',
   'call.fold': 'Show less',

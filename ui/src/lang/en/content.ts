@@ -1,0 +1,27 @@
+// content - texts of answers and results: tables, diagrams, resources.
+
+export const content = {
+  'content.table': 'Table',
+  'content.copyCsv': 'Copy as CSV',
+  'content.footnotes': 'Footnotes',
+  'content.diagram': 'Diagram',
+  'content.drawing': 'Drawing the diagram…',
+  'content.diagramFailed': 'This diagram could not be drawn: ',
+  'content.showSource': 'Show source',
+  'content.showDiagram': 'Show diagram',
+  'content.showAll': 'Show all ({size})',
+  'content.rows': { one: '{n} row', other: '{n} rows' },
+  'content.moreRows': { one: 'Show {n} more row', other: 'Show {n} more rows' },
+  'content.copyJson': 'Copy as JSON',
+  'content.asText': 'Show as text',
+  'content.asTable': 'Show as a table',
+  'content.sound': 'Sound from {name}',
+  'content.link': 'Link to a resource',
+  'content.resource': 'Resource',
+  'content.open': 'Open',
+  'content.close': 'Close',
+  'content.openLink': 'Open in a new tab',
+  'content.download': 'Download',
+  'content.notBytes': 'The content is not valid base64.',
+  'content.progress': 'Progress of {name}',
+} as const;
