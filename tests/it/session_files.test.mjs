@@ -222,7 +222,9 @@ test('damaged files are refused with the reason, and stay', { skip }, async () =
   await s.sh('a', 'echo precious > file');
   await sleepNow(h, s, 'a', 'one');
   const file = join(h.boxes, h.kept()[0]);
+  assert.match(h.run('state', 'check'), /kept workspaces: 1, \d+ bytes\nok/);
   truncateSync(file, statSync(file).size - 3);
+  assert.throws(() => h.run('state', 'check'), (e) => /WRONG: .*\.files: the kept files are damaged/.test(e.stdout));
   await assert.rejects(() => s.hold('b', 'one'), /kept files: the end is missing/);
   assert.deepEqual(h.kept(), [file.split('/').pop()]);
   assert.deepEqual(h.sockets(), []);
