@@ -19,6 +19,7 @@
 #include "launcher/net.h"
 #include "launcher/program.h"
 #include "launcher/run.h"
+#include "launcher/saver.h"
 #include "launcher/slot.h"
 #include "launcher/view.h"
 #include "launcher/wire.h"
@@ -51,6 +52,7 @@ struct keeper {
     bool root, frozen, running, done;
     int slot, dir, listener, signals, program;
     int proc; /* of the host, if the box has a network; or -1 */
+    struct mo_saver saver;
 };
 
 /* --- send to clients ----------------------------------------------------- */
@@ -229,6 +231,42 @@ static void on_connection(struct keeper *k)
     close(fd);
 }
 
+/* --- the workspace that is kept ------------------------------------------ */
+
+/* A box without a session has nothing to keep. */
+static bool may_save(const struct keeper *k)
+{
+    return k->saver.workspace >= 0 && k->label.session[0];
+}
+
+static struct mo_kept_head labels_of(const struct keeper *k)
+{
+    return (struct mo_kept_head){.store = mo_span_cstr(k->r.store),
+                                 .session = mo_span_cstr(k->label.session),
+                                 .instance = mo_span_cstr(k->label.instance)};
+}
+
+/* ms until the next save may begin; UINT64_MAX: none will. */
+static uint64_t save_left(const struct keeper *k)
+{
+    return may_save(k) ? mo_saver_left(&k->saver) : UINT64_MAX;
+}
+
+static void save_now(struct keeper *k)
+{
+    const struct mo_kept_head labels = labels_of(k);
+
+    mo_saver_begin(&k->saver, &k->cg, &labels);
+}
+
+/* When no program runs any more. */
+static bool save_last(struct keeper *k)
+{
+    const struct mo_kept_head labels = labels_of(k);
+
+    return may_save(k) && mo_saver_last(&k->saver, &labels, NULL) == 0;
+}
+
 /* --- end ----------------------------------------------------------------- */
 
 static int start_program(struct keeper *k, const struct mo_boxreq *r,
@@ -266,6 +304,7 @@ static void remove_all(struct keeper *k)
         mo_run_reap(&k->run, &k->cg, &how);
         k->running = false;
     }
+    end.kept = save_last(k);
     if (mo_cg_remove(&k->cg, NULL) == 0)
         close_socket(k);
     for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
@@ -445,29 +484,14 @@ static uint64_t ms_left(const struct keeper *k)
     return linger < wall ? linger : wall;
 }
 
-static void run_once(struct keeper *k)
+static void on_events(struct keeper *k, const struct pollfd *p)
 {
-    struct pollfd p[3 + MO_KEEPER_CLIENTS] = {
-        {.fd = k->signals, .events = POLLIN},
-        {.fd = k->listener, .events = POLLIN},
-        {.fd = k->running ? k->run.pidfd : -1, .events = POLLIN},
-    };
-    uint64_t wait = ms_left(k);
-    uint64_t most = k->attached ? POLL_MAX_MS : POLL_ALONE_MS;
-
-    for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
-        p[3 + i] = (struct pollfd){.fd = k->clients[i].fd, .events = POLLIN};
-    if (wait == 0) {
-        remove_all(k);
-        return;
-    }
-    /* one ms more, so as not to wake before the time */
-    if (poll(p, MO_COUNT(p), (int)(wait < most ? wait + 1 : most)) < 0)
-        return;
     if (p[2].revents)
         on_program_gone(k);
+    if (p[3].revents)
+        mo_saver_end(&k->saver);
     for (int i = 0; i < MO_KEEPER_CLIENTS && !k->done; i++)
-        if (p[3 + i].revents && k->clients[i].fd == p[3 + i].fd)
+        if (p[4 + i].revents && k->clients[i].fd == p[4 + i].fd)
             on_client(k, &k->clients[i]);
     if (k->done)
         return;
@@ -475,6 +499,31 @@ static void run_once(struct keeper *k)
         on_connection(k);
     if (p[0].revents)
         remove_all(k);
+    else if (save_left(k) == 0)
+        save_now(k);
+}
+
+static void run_once(struct keeper *k)
+{
+    struct pollfd p[4 + MO_KEEPER_CLIENTS] = {
+        {.fd = k->signals, .events = POLLIN},
+        {.fd = k->listener, .events = POLLIN},
+        {.fd = k->running ? k->run.pidfd : -1, .events = POLLIN},
+        {.fd = k->saver.result, .events = POLLIN},
+    };
+    uint64_t wait = ms_left(k), save = save_left(k);
+    uint64_t most = k->attached ? POLL_MAX_MS : POLL_ALONE_MS;
+
+    for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
+        p[4 + i] = (struct pollfd){.fd = k->clients[i].fd, .events = POLLIN};
+    most = save < most ? save + 1 : most;
+    if (wait == 0) {
+        remove_all(k);
+        return;
+    }
+    /* one ms more, so as not to wake before the time */
+    if (poll(p, MO_COUNT(p), (int)(wait < most ? wait + 1 : most)) >= 0)
+        on_events(k, p);
 }
 
 /* --- start --------------------------------------------------------------- */
@@ -556,7 +605,11 @@ static int set_up_box(struct keeper *k, struct mo_err *e)
     if (rc == 0 && *k->r.ports) /* for on_who() */
         k->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0)
+        rc = mo_saver_open(&k->saver, &k->r, k->dir, &k->owner, e);
+    if (rc == 0)
         rc = mo_view_enter(&k->r, k->uid, &k->owner, e);
+    if (rc == 0)
+        rc = mo_saver_load(&k->saver, &k->cg, k->uid, k->root, e);
     if (rc == 0)
         rc = mo_net_open(&k->net, k->r.ports, e);
     if (rc == 0)
@@ -579,6 +632,7 @@ static void keeper_init(struct keeper *k, int fd, const struct mo_owner *owner)
                          .started = mo_wall_ms() / 1000};
     mo_wire_init(&k->starter, fd);
     mo_run_init(&k->run);
+    mo_saver_init(&k->saver);
     for (int i = 0; i < MO_CG_KINDS; i++)
         k->cg.parent[i] = k->cg.dir[i] = -1;
     for (int i = 0; i < MO_KEEPER_CLIENTS; i++)

@@ -12,6 +12,8 @@
  *    attached, or the socket was deleted, the keeper removes everything and
  *    exits. So no box is orphaned, even if the orchestrator never returns.
  *  - SIGTERM, SIGINT and KILL end it at once.
+ *  - A workspace that is kept (kept.h) is saved before the end, and while the
+ *    box works. The last save is done before ENDED is sent.
  *
  * Invariants:
  *  1. The socket is created before the first cgroup and removed after the

@@ -128,6 +128,7 @@ static int open_sessions(struct mo_runtime *h, struct mo_err *e)
 
     o.store = h->store;
     o.spec = mo_box_drivers_spec(h->cfg, NULL);
+    o.spec.keep = h->cfg->sandbox.keep_files;
     o.instance = mo_instance_name(h->instance);
     o.capabilities = MO_SPAN(MO_AGENT_CAPABILITIES);
     o.keep_ms = (uint64_t)h->cfg->sessions.history_ttl_seconds * 1000;

@@ -224,6 +224,25 @@ const char *mo_box_id(const struct mo_box *b)
     return b->id;
 }
 
+const char *mo_box_files(const struct mo_box *b)
+{
+    return b->files;
+}
+
+bool mo_box_has_old_files(const struct mo_box *b)
+{
+    return b->old_files;
+}
+
+bool mo_boxes_use(const struct mo_boxes *bs, const char *files)
+{
+    mo_list_each_entry (b, &bs->boxes, struct mo_box, node) {
+        if (strcmp(b->files, files) == 0)
+            return true;
+    }
+    return false;
+}
+
 const char *mo_box_driver(const struct mo_box *b)
 {
     return b->bs->ops->name;
@@ -247,6 +266,24 @@ int mo_boxes_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                     void *ctx, struct mo_err *e)
 {
     return bs->ops->remove(bs, id, done, ctx, e);
+}
+
+int mo_boxes_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                   struct mo_err *e)
+{
+    if (!bs->ops->files)
+        return mo_fail(e, MO_ENOTFOUND, "box: %s keeps no workspaces",
+                       bs->ops->name);
+    return bs->ops->files(bs, done, ctx, e);
+}
+
+int mo_boxes_forget(struct mo_boxes *bs, const char *files, mo_done_fn *done,
+                    void *ctx, struct mo_err *e)
+{
+    if (!bs->ops->forget)
+        return mo_fail(e, MO_ENOTFOUND, "box: %s keeps no workspaces",
+                       bs->ops->name);
+    return bs->ops->forget(bs, files, done, ctx, e);
 }
 
 int mo_boxes_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,

@@ -20,7 +20,9 @@
  *  3. After on_gone nothing of the box exists: no process, cgroup, mount,
  *     container; unless it was let go, or ended with MO_BOX_ENGINE_GONE
  *     because the engine could not be asked: then the next sweep finds it.
- *  4. A box is never used for two sessions.
+ *  4. A box is never used for two sessions, nor is a workspace.
+ *  5. A workspace that is kept is not removed with its box: only by
+ *     mo_boxes_forget().
  *
  * Limits: MO_BOX_MAX boxes of one host at a time. */
 #ifndef MO_BOX_BOX_H
@@ -70,6 +72,9 @@ struct mo_box_spec {
                                      mo_mount_put(); NULL: none */
     const char *folder;  /* directory of the host that is its /workspace, kept
                             after the box; NULL: memory */
+    bool keep;           /* its workspace outlives it: mo_box_files() */
+    const char *files;   /* keep: the workspace to start with, if it is still
+                            there; NULL or "": a new one */
     const char *owner;   /* in records of its connections; NULL: session */
     const char *session; /* label; "" for a box kept warm */
     uint64_t expires;    /* wall s; after that a sweep may remove it */
@@ -133,6 +138,11 @@ void mo_box_stop(struct mo_box *b);   /* kill, remove; on_gone follows */
 void mo_box_let_go(struct mo_box *b); /* detach; it lives on; on_gone follows */
 
 const char *mo_box_id(const struct mo_box *b); /* "" before on_ready */
+/* The id of its workspace, if that outlives the box; else "". A later box gets
+ * the files with it (spec.files), mo_boxes_forget() removes them. */
+const char *mo_box_files(const struct mo_box *b);
+/* True if it was started with the files of spec.files. */
+bool mo_box_has_old_files(const struct mo_box *b);
 const char *mo_box_driver(const struct mo_box *b);
 
 struct mo_box_stats {
@@ -161,6 +171,15 @@ int mo_boxes_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
                   struct mo_err *e);
 /* Removes one by id in any state; an unknown id is a success. */
 int mo_boxes_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
+                    void *ctx, struct mo_err *e);
+
+/* Lists the kept workspaces with our store's label, but those of boxes that
+ * this process uses: id, session (may be "") and instance of each. A driver
+ * that keeps none fails with MO_ENOTFOUND, here and below. */
+int mo_boxes_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                   struct mo_err *e);
+/* Removes a kept workspace; an unknown id is a success. */
+int mo_boxes_forget(struct mo_boxes *bs, const char *files, mo_done_fn *done,
                     void *ctx, struct mo_err *e);
 
 /* Keeps n boxes of that spec ready (paused or parked); 0: none. Refilled one

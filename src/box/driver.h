@@ -43,6 +43,11 @@ struct mo_box_ops {
                 struct mo_err *e);
     int (*remove)(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                   void *ctx, struct mo_err *e);
+    /* Kept workspaces; both NULL: none are kept. */
+    int (*files)(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                 struct mo_err *e);
+    int (*forget)(struct mo_boxes *bs, const char *files, mo_done_fn *done,
+                  void *ctx, struct mo_err *e);
     int (*check)(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
                  struct mo_err *e);
     /* Called when no box is left. Frees bs, then mo_gone_fire(bs->gone), later.
@@ -105,7 +110,12 @@ struct mo_box {
     struct mo_later later;
     bool pooled; /* in the pool: cb is NULL */
     char id[MO_BOX_ID_MAX];
+    char files[MO_BOX_ID_MAX]; /* of mo_box_files(); the driver writes it */
+    bool old_files;            /* of mo_box_has_old_files(); likewise */
 };
+
+/* True if a box of bs has the workspace of that id. */
+bool mo_boxes_use(const struct mo_boxes *bs, const char *files);
 
 /* For the driver's opening function. A copy of s or, if it is NULL, of "". */
 static inline char *mo_boxes_text(const char *s)

@@ -10,6 +10,10 @@
  * mo_box_revive(), for linger_ms. With linger_ms 0 it is removed before
  * on_gone.
  *
+ * A workspace that is kept (spec.keep) is a file beside the keeper's socket,
+ * boxes/ID.files, which the keeper writes and loads (launcher/kept.h). Here it
+ * is only found, listed and removed.
+ *
  * on_gone waits until the owner has read the program's last output, at most
  * SETTLE_MS: the report of the end may overtake the output. */
 #include <errno.h>
@@ -22,6 +26,7 @@
 #include "box/native_priv.h"
 
 #define STOP_MS   15000 /* for a keeper to remove everything */
+#define SAVE_KB   8192  /* a kept workspace is saved at least so fast, per s */
 #define SETTLE_MS 1000
 #define STATS_MAX 4 /* questions at a time */
 
@@ -52,7 +57,7 @@ struct nbox {
     int tail[2];           /* stdout and stderr, to see them empty */
     unsigned settled_ms;
     bool stopping, ended, removing;
-    uint64_t linger_ms;
+    uint64_t linger_ms, stop_ms;
     struct mo_box_end end;
     struct question asked[STATS_MAX];
     size_t nasked;
@@ -170,7 +175,7 @@ static void report_end(struct nbox *n)
     if (n->linger_ms == 0 && n->end.workspace_kept) {
         n->end.workspace_kept = false;
         n->removing = true;
-        mo_timer_start(n->box.bs->loop, &n->timer, STOP_MS);
+        mo_timer_start(n->box.bs->loop, &n->timer, n->stop_ms);
         tell_plain(n, MO_BOXMSG_KILL);
         return;
     }
@@ -264,6 +269,10 @@ static void run_birth(struct mo_job *j)
 
     n->rc = n->spawn ? mo_keeper_spawn(d->launcher, &n->sock, &n->err)
                      : mo_keeper_connect(d->dir, n->id, &n->sock, &n->err);
+    if (!n->spawn && n->rc == MO_ECLOSED) { /* killed: it will not come back */
+        (void)mo_keeper_sweep(d->launcher, d->dir, NULL);
+        n->rc = n->err.code = MO_ENOTFOUND;
+    }
     if (n->rc == 0)
         n->rc = mo_keeper_send(n->sock, mo_buf_view(&n->frame),
                                n->by_fd ? d->toolbox : -1, &n->err);
@@ -317,14 +326,14 @@ static void come_up(struct nbox *n)
 
     mo_stream_attach(n->ctl, &ctl_cb, n);
     if (n->stopping) {
-        mo_timer_start(n->box.bs->loop, &n->timer, STOP_MS);
+        mo_timer_start(n->box.bs->loop, &n->timer, n->stop_ms);
         tell_plain(n, MO_BOXMSG_KILL);
     } else if (n->answer.m.fds < 3) {
         found_ended(n);
     } else if (open_network(n) < 0 || open_streams(n, &io) < 0) {
         end_with(n, MO_BOX_REFUSED, &n->err);
         tell_plain(n, MO_BOXMSG_KILL);
-        mo_stream_finish(n->ctl, STOP_MS);
+        mo_stream_finish(n->ctl, n->stop_ms);
     } else {
         mo_box_up(&n->box, n->answer.m.u.desc.id, &io);
     }
@@ -368,6 +377,7 @@ int mo_native_submit(struct native *d, struct mo_job *j, struct mo_err *e)
 static void nbox_init(struct nbox *n)
 {
     n->sock = n->tail[0] = n->tail[1] = -1;
+    n->stop_ms = STOP_MS;
     for (int i = 0; i < MO_BOXMSG_FDS_MAX; i++)
         n->answer.fds[i] = -1;
     mo_box_net_init(&n->net, n->box.bs);
@@ -410,6 +420,12 @@ static int bear_box(struct mo_box *b, const char *id,
     rc = mo_native_request(native_of(b->bs), spec,
                            id ? MO_BOXMSG_RESTART : MO_BOXMSG_START, &r, e);
     n->linger_ms = r.m.u.req.linger_ms;
+    if (spec->keep)
+        n->stop_ms += spec->limits.workspace / 1024 * 1000 / SAVE_KB;
+    if (!id) {
+        (void)snprintf(b->files, sizeof(b->files), "%s", r.files);
+        b->old_files = r.old_files;
+    }
     mo_box_net_claim(&n->net, spec);
     if (rc == 0)
         rc = mo_box_net_want(&n->net, spec->network, e);
@@ -448,7 +464,7 @@ static void nat_stop(struct mo_box *b)
     n->stopping = true;
     if (n->busy || n->ctl == NULL || n->removing)
         return;
-    mo_timer_start(b->bs->loop, &n->timer, STOP_MS);
+    mo_timer_start(b->bs->loop, &n->timer, n->stop_ms);
     tell_plain(n, MO_BOXMSG_KILL);
 }
 
@@ -550,6 +566,8 @@ static const struct mo_box_ops ops = {
     .stats = nat_stats,
     .list = mo_native_list,
     .remove = mo_native_remove,
+    .files = mo_native_files,
+    .forget = mo_native_forget,
     .check = mo_native_check,
     .close = nat_close,
 };

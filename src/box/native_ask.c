@@ -4,9 +4,13 @@
  * Each is a job for a worker thread: keepers are found by their sockets and
  * asked one after the other. */
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "box/native_priv.h"
+#include "codec/kept_files.h"
 
 #define ROWS_MEMORY ((size_t)1024 * 1024)
 
@@ -19,6 +23,7 @@ struct query {
     char id[MO_BOXREQ_ID_MAX + 1];
     struct mo_buf frame; /* check: a request to start */
     struct mo_boxes_ready ready;
+    bool kept; /* rows are workspaces */
     int rc;
     struct mo_err err;
     /* who waits for the result: one of these */
@@ -35,6 +40,17 @@ static void query_free(struct query *q)
     mo_free(q);
 }
 
+/* On the loop: workspaces of boxes that this process uses are left out. */
+static void leave_used(struct query *q)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < q->n; i++)
+        if (!mo_boxes_use(&q->d->bs, q->rows[i].id))
+            q->rows[n++] = q->rows[i];
+    q->n = n;
+}
+
 static void query_done(struct mo_job *j, bool canceled)
 {
     struct query *q = mo_container_of(j, struct query, job);
@@ -44,6 +60,8 @@ static void query_done(struct mo_job *j, bool canceled)
         q->rc = mo_fail(&q->err, MO_ECANCELED, "the program is ending");
     if (q->rc)
         why = &q->err;
+    if (q->kept)
+        leave_used(q);
     if (q->on_rows)
         q->on_rows(q->ctx, q->rows, why ? 0 : q->n, why);
     else if (q->on_removed)
@@ -164,6 +182,99 @@ int mo_native_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
     if (q == NULL)
         return MO_ENOMEM;
     q->on_rows = done;
+    return query_go(q, e);
+}
+
+/* --- kept workspaces ------------------------------------------------------ */
+
+/* A file with the label of another store, or without a head, is not ours. */
+static int keep_files_row(struct query *q, int dir, const char *name,
+                          struct mo_span id)
+{
+    mo_autofd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    char room[MO_KEPT_HEAD];
+    ssize_t n = fd < 0 ? -1 : pread(fd, room, sizeof(room), 0);
+    struct mo_span in = mo_span(room, n < 0 ? 0 : (size_t)n);
+    struct mo_kept_head h;
+    struct mo_box_row *r = &q->rows[q->n];
+
+    if (mo_kept_take_head(&in, &h, NULL) != 1 ||
+        !mo_span_is(h.store, q->d->store))
+        return 0;
+    *r = (struct mo_box_row){
+        .id = mo_arena_strndup(&q->arena, id.p, id.n),
+        .session = mo_arena_strndup(&q->arena, h.session.p, h.session.n),
+        .instance = mo_arena_strndup(&q->arena, h.instance.p, h.instance.n),
+        .policy = "",
+    };
+    if (!r->id || !r->session || !r->instance)
+        return mo_fail(&q->err, MO_ENOMEM, "box: too many workspaces");
+    q->n++;
+    return 0;
+}
+
+/* MO_BOX_MAX at a time; the next sweep finds the others. */
+static void run_files(struct mo_job *j)
+{
+    struct query *q = mo_container_of(j, struct query, job);
+    DIR *dir = opendir(q->d->dir);
+
+    q->rows = mo_arena_zalloc(&q->arena, MO_BOX_MAX * sizeof(*q->rows));
+    if (!q->rows || !dir)
+        q->rc = mo_fail_sys(&q->err, "%s", q->d->dir);
+    while (q->rc == 0 && q->n < MO_BOX_MAX) {
+        struct dirent *en = readdir(dir);
+        struct mo_span name;
+
+        if (!en)
+            break;
+        name = mo_span_cstr(en->d_name);
+        if (mo_span_ends(name, MO_SPAN(MO_NATIVE_FILES)) &&
+            name.n - strlen(MO_NATIVE_FILES) <= MO_BOXREQ_ID_MAX)
+            q->rc = keep_files_row(
+                q, dirfd(dir), en->d_name,
+                mo_span_head(name, name.n - strlen(MO_NATIVE_FILES)));
+    }
+    if (dir)
+        closedir(dir);
+}
+
+int mo_native_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                    struct mo_err *e)
+{
+    struct query *q = query_new(bs, run_files, ctx, e);
+
+    if (q == NULL)
+        return MO_ENOMEM;
+    q->on_rows = done;
+    q->kept = true;
+    return query_go(q, e);
+}
+
+static void run_forget(struct mo_job *j)
+{
+    struct query *q = mo_container_of(j, struct query, job);
+    mo_autofd int dir = open(q->d->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char name[sizeof(q->id) + 16];
+
+    (void)snprintf(name, sizeof(name), "%s" MO_NATIVE_FILES, q->id);
+    if (dir < 0 || (unlinkat(dir, name, 0) < 0 && errno != ENOENT))
+        q->rc = mo_fail_sys(&q->err, "kept files %s", q->id);
+}
+
+int mo_native_forget(struct mo_boxes *bs, const char *files, mo_done_fn *done,
+                     void *ctx, struct mo_err *e)
+{
+    struct query *q = query_new(bs, run_forget, ctx, e);
+
+    if (q == NULL)
+        return MO_ENOMEM;
+    q->on_removed = done;
+    if (!mo_boxreq_id_ok(files)) {
+        query_free(q);
+        return mo_fail(e, MO_EINVAL, "box: no such workspace");
+    }
+    (void)snprintf(q->id, sizeof(q->id), "%s", files);
     return query_go(q, e);
 }
 

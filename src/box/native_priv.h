@@ -8,6 +8,7 @@
 #include "box/keeper.h"
 #include "loop/work.h"
 
+#define MO_NATIVE_FILES      ".files" /* of a kept workspace (launcher/kept.h) */
 #define MO_NATIVE_WORKERS    4
 #define MO_NATIVE_LINGER_MAX (1000ull * 3600 * 24 * 30)
 
@@ -39,6 +40,8 @@ struct mo_native_req {
     char ports[MO_BOX_PORTS_MAX];
     char ca[MO_BOX_TRUST_MAX];
     char installed[MO_BOX_INSTALLED_MAX][MO_MOUNT_TEXT_MAX + 48];
+    char files[MO_BOXREQ_ID_MAX + 1]; /* of its kept workspace, or "" */
+    bool old_files;                   /* which has files already */
     char mounts[MO_MOUNTS_MAX][MO_MOUNT_TEXT_MAX + 2 * (MO_U64_DIGITS + 1)];
 };
 
@@ -53,6 +56,10 @@ uint64_t mo_native_linger(const struct mo_box_spec *spec);
 int mo_native_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
                    struct mo_err *e);
 int mo_native_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
+                     void *ctx, struct mo_err *e);
+int mo_native_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                    struct mo_err *e);
+int mo_native_forget(struct mo_boxes *bs, const char *files, mo_done_fn *done,
                      void *ctx, struct mo_err *e);
 int mo_native_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
                     struct mo_err *e);

@@ -1,6 +1,7 @@
 /* native_req.c - a spec as a request to mo-box. See native.c. */
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/rand.h"
 #include "box/native_priv.h"
@@ -126,6 +127,32 @@ static int put_mounts(struct native *d, const struct mo_box_spec *spec,
     return rc;
 }
 
+/* A new workspace has the id of its first box. A folder or mount in its place
+ * is kept by itself. */
+static void put_files(struct native *d, const struct mo_box_spec *spec,
+                      struct mo_native_req *out)
+{
+    const char *const *m = out->m.u.req.mounts;
+    char path[MO_BOXREQ_PATH_MAX + MO_BOXREQ_ID_MAX + 16];
+    struct mo_mount at;
+
+    out->m.u.req.files = out->files;
+    if (!spec->keep || spec->folder)
+        return;
+    for (size_t i = 0; spec->mounts && spec->mounts[i] && m[i]; i++)
+        if (mo_mount_parse(mo_span_cstr(spec->mounts[i]), NULL, &at, NULL) ==
+                0 &&
+            strcmp(at.box, MO_MOUNT_WORKSPACE) == 0)
+            return;
+    if (spec->files && mo_boxreq_id_ok(spec->files)) {
+        (void)snprintf(path, sizeof(path), "%s/%s" MO_NATIVE_FILES, d->dir,
+                       spec->files);
+        out->old_files = access(path, F_OK) == 0;
+    }
+    (void)snprintf(out->files, sizeof(out->files), "%s",
+                   out->old_files ? spec->files : out->id);
+}
+
 uint64_t mo_native_linger(const struct mo_box_spec *spec)
 {
     return spec->linger_ms < MO_NATIVE_LINGER_MAX ? spec->linger_ms
@@ -140,6 +167,8 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
     int rc;
 
     make_id(out->id);
+    out->files[0] = '\0';
+    out->old_files = false;
     mo_box_spec_digest(spec, out->digest);
     out->m = (struct mo_boxmsg){.type = type};
     out->m.u.req = (struct mo_boxreq){
@@ -171,5 +200,6 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
         rc = put_mounts(d, spec, out, e);
     if (rc == 0 && type == MO_BOXMSG_START)
         rc = put_installed(spec, out, e);
+    put_files(d, spec, out);
     return rc ? rc : put_command(d, spec, &out->m, e);
 }

@@ -115,7 +115,8 @@ struct mo_box *mo_box_pool_take(struct mo_boxes *bs,
     struct mo_box_pool *p = &bs->pool;
     struct mo_box *b = mo_list_first(&p->ready, struct mo_box, warm);
 
-    if (b == NULL || !mo_box_spec_same(&p->spec, spec))
+    if (b == NULL || !mo_box_spec_same(&p->spec, spec) ||
+        (spec->files && *spec->files)) /* they are loaded at a start */
         return NULL;
     leave_pool(b);
     b->pooled = false;

@@ -178,7 +178,8 @@ bool mo_box_spec_same(const struct mo_box_spec *a, const struct mo_box_spec *b)
     for (size_t i = 0; i < MO_COUNT(limits); i++)
         if (limit_of(a, &limits[i]) != limit_of(b, &limits[i]))
             return false;
-    return same_text(a->image, b->image) && same_text(a->network, b->network) &&
+    return a->keep == b->keep && same_text(a->image, b->image) &&
+           same_text(a->network, b->network) &&
            same_text(a->folder, b->folder) &&
            same_words(a->installed, b->installed) &&
            same_words(a->mounts, b->mounts) && same_words(a->argv, b->argv) &&
@@ -220,6 +221,7 @@ int mo_box_spec_copy(struct mo_arena *a, const struct mo_box_spec *from,
         copy_text(a, from->owner, &to->owner) < 0 ||
         copy_words(a, from->installed, &to->installed) < 0 ||
         copy_text(a, from->folder, &to->folder) < 0 ||
+        copy_text(a, from->files, &to->files) < 0 ||
         copy_words(a, from->mounts, &to->mounts) < 0 ||
         copy_words(a, from->argv, &to->argv) < 0)
         return MO_ENOMEM;
@@ -267,6 +269,8 @@ void mo_box_spec_digest(const struct mo_box_spec *s,
     put_words(&h, "mount", s->mounts);
     if (s->folder)
         hash_part(&h, "folder", mo_span_cstr(s->folder));
+    if (s->keep)
+        hash_part(&h, "keep", MO_SPAN("1"));
     mo_sha256_end(&h, sum);
     mo_hex(sum, sizeof(sum), out);
 }

@@ -50,6 +50,7 @@ static const struct field req_fields[] = {
     FIELD(TEXT, mo_boxreq, ports, 0, MO_BOXREQ_PORTS * sizeof("65535")),
     FIELD(LIST, mo_boxreq, mounts, 0, MO_MOUNTS_MAX),
     FIELD(TEXT, mo_boxreq, ca, 0, MO_BOXREQ_PATH_MAX),
+    FIELD(TEXT, mo_boxreq, files, 0, MO_BOXREQ_ID_MAX),
 };
 
 static const struct field desc_fields[] = {
@@ -130,7 +131,7 @@ struct shape {
 
 static const struct shape shapes[] = {
     [MO_BOXMSG_START] = SHAPE(1, req_fields),
-    [MO_BOXMSG_RESTART] = SHAPE_BUT(1, req_fields, 3),
+    [MO_BOXMSG_RESTART] = SHAPE_BUT(1, req_fields, 4),
     [MO_BOXMSG_ATTACH] = BARE,
     [MO_BOXMSG_DESCRIBE] = BARE,
     [MO_BOXMSG_KILL] = BARE,

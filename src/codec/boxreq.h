@@ -41,8 +41,8 @@
 enum mo_boxmsg_type {
     /* to the keeper */
     MO_BOXMSG_START = 1, /* req; fds: the program, if req.by_fd */
-    /* req without ports, ca and mounts, in the kept workspace: ids, limits
-     * ignored */
+    /* req without ports, ca, mounts and files, in the kept workspace: ids,
+     * limits ignored */
     MO_BOXMSG_RESTART,
     MO_BOXMSG_ATTACH,   /* -> DESC with the three fds if it runs */
     MO_BOXMSG_DESCRIBE, /* -> DESC without */
@@ -92,6 +92,9 @@ struct mo_boxreq {
     const char *mounts[MO_MOUNTS_MAX + 1];
     const char *ca; /* file: the certificates that programs trust; "": those of
                        the root */
+    /* id under which the workspace is kept in dir (launcher/kept.h); "": it is
+     * not */
+    const char *files;
 };
 
 enum mo_boxdesc_state { MO_BOX_IS_RUNNING, MO_BOX_IS_FROZEN, MO_BOX_HAS_ENDED };

@@ -233,6 +233,7 @@ struct mo_config_sandbox {
     int driver;
     const char *image, *docker_host;
     int64_t memory_mb, pids, warm, workspace_mb;
+    bool keep_files; /* of sessions, after their boxes */
     double cpus;
     struct mo_config_network network;
     struct mo_config_mounts mounts;

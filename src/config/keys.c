@@ -544,6 +544,7 @@ static const struct mo_key sandbox_rows[] = {
      INT(workspace_mb, 1, MIB_MAX),
      RESTART,
      .def = "256"},
+    {.name = "keepFiles", BOOL(keep_files), RESTART, .def = "true"},
     {.name = "network",
      SECTION(network, mo_config_network, session_network_keys),
      .flags = MO_KEY_NONE},

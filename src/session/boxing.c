@@ -19,7 +19,7 @@ static void try_box(struct session *s);
 
 static void fill_info(struct session *s)
 {
-    bool kept = s->attempt != TRY_START;
+    bool kept = s->attempt != TRY_START || s->files_loaded;
 
     s->info = (struct mo_session_info){
         .id = s->id,
@@ -31,6 +31,7 @@ static void fill_info(struct session *s)
         .workspace = kept           ? MO_WORKSPACE_KEPT
                      : s->old_files ? MO_WORKSPACE_LOST
                                     : MO_WORKSPACE_FRESH,
+        .keeps_files = s->row.files[0] != '\0',
         .fence = s->fence,
         .data = mo_buf_view(&s->data),
         .conn = s->conn,
@@ -355,6 +356,9 @@ static int name_box(struct session *s, struct mo_err *e)
     if (s->named)
         return 0;
     (void)snprintf(s->row.box, sizeof(s->row.box), "%s", mo_box_id(s->box));
+    if (s->attempt == TRY_START)
+        (void)snprintf(s->row.files, sizeof(s->row.files), "%s",
+                       mo_box_files(s->box));
     (void)snprintf(s->row.driver, sizeof(s->row.driver), "%s",
                    mo_box_driver(s->box));
     s->row.asleep = false;
@@ -389,6 +393,7 @@ static void on_box_ready(void *ctx, struct mo_box *b,
     int rc;
 
     s->up = true;
+    s->files_loaded = mo_box_has_old_files(b);
     s->up_ns = mo_now_ns();
     session_log(s, MO_INFO, s->up_ns - s->begun_ns, NULL, "box %s %s",
                 mo_box_id(b), way[s->attempt]);
@@ -461,6 +466,7 @@ static int attempt_box(struct session *s, struct mo_err *e)
     struct mo_box_spec spec = o->spec;
 
     spec.session = s->id;
+    spec.files = of == o->drivers[0] ? s->row.files : NULL;
     spec.linger_ms = o->idle_ms + 2 * o->sweep_ms;
     spec.expires = (wall_now(s->ss) + spec.linger_ms) / 1000;
     if (s->attempt == TRY_START)
@@ -479,7 +485,7 @@ static void try_box(struct session *s)
     int rc = -1;
 
     mo_err_clear(&s->fault);
-    s->up = s->opened = s->named = false;
+    s->up = s->opened = s->named = s->files_loaded = false;
     while (rc < 0 && s->attempt < TRY_NONE) {
         s->box = NULL;
         rc = attempt_box(s, &e);

@@ -77,6 +77,25 @@ static void remove_box(struct session *s)
         s->pending--;
 }
 
+static void on_forgotten(void *ctx, const struct mo_err *why)
+{
+    op_returned(ctx, why, "kept files could not be removed");
+}
+
+/* After its box, which may save them at its end. A failure is left to the
+ * sweep: the row does not name them any more. */
+static void forget_files(struct session *s)
+{
+    struct mo_boxes *of = mo_session_driver(s);
+
+    s->forgotten = true;
+    if (s->how < END_CLOSE || !s->row.files[0] || !of)
+        return;
+    s->pending++;
+    if (mo_boxes_forget(of, s->row.files, on_forgotten, s, NULL) < 0)
+        s->pending--;
+}
+
 static void close_row(struct session *s)
 {
     struct mo_write w = {.kind = s->how == END_FORGET ? MO_WRITE_FORGET
@@ -154,7 +173,7 @@ static void finish_or_restart(struct session *s)
     s->row = (struct mo_session_row){.box = ""};
     mo_buf_reset(&s->data);
     s->known = s->has_row = s->old_files = s->served_once = s->dirty = false;
-    s->up = s->named = s->opened = false;
+    s->up = s->named = s->opened = s->files_loaded = false;
     s->warned = 0;
     mo_session_move(s, S_WAITING);
     mo_session_begin(s);
@@ -175,6 +194,8 @@ void mo_session_finish_step(struct session *s)
         remove_box(s);
     if (s->held && !s->pending && s->how >= END_SLEEP && !s->closed)
         close_row(s);
+    if (s->held && !s->pending && s->how >= END_CLOSE && !s->forgotten)
+        forget_files(s);
     if (s->how == END_LET_GO)
         mo_session_flush(s);
     if (s->pending)
@@ -216,7 +237,7 @@ void mo_session_finish(struct session *s, enum session_end how,
     s->how = how;
     s->reason = reason;
     s->why = why ? *why : none;
-    s->stopping = s->removed = s->closed = s->dropping = false;
+    s->stopping = s->removed = s->forgotten = s->closed = s->dropping = false;
     s->info.conn = NULL;
     log_end(s);
     mo_timer_stop(s->ss->loop, &s->flush);

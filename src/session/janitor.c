@@ -1,7 +1,7 @@
 /* janitor.c - the sweep: ends idle sessions and removes boxes without an
  * owner.
  *
- * A round has three parts, one after the other:
+ * A round has four parts, one after the other:
  *  1. our own open sessions: idle ones are warned, later ended. Activity in
  *     memory counts, work under way always does.
  *  2. the store's idle rows. A session with a box loses it and sleeps. One
@@ -14,6 +14,8 @@
  *     instance is asked first: a dead one writes nothing any more. A box that
  *     was kept warm may not show whose it is (an engine's labels cannot be
  *     changed), so for those all rows are searched, once per dead instance.
+ *  4. every kept workspace of each driver, by the same rule. Those of boxes
+ *     that this process uses are not listed.
  *
  * The first round begins at once, the second soon after: requests that a dead
  * process made to an engine may still have been under way. */
@@ -202,13 +204,26 @@ static void continue_round(struct mo_sessions *ss, enum verdict v)
     next_suspect(ss);
 }
 
+static const char *kind_of(const struct mo_sessions *ss)
+{
+    return ss->sweep.files ? "workspace" : "box";
+}
+
+/* True if the row is of the box or workspace in question. */
+static bool names(const struct mo_sessions *ss,
+                  const struct mo_session_row *row, const struct suspect *x)
+{
+    return strcmp(ss->sweep.files ? row->files : row->box, x->id) == 0;
+}
+
 static void on_removed(void *ctx, const struct mo_err *why)
 {
     struct mo_sessions *ss = ctx;
 
     if (why)
         mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
-                   "box %s could not be removed", suspect_asked(ss)->id);
+                   "%s %s could not be removed", kind_of(ss),
+                   suspect_asked(ss)->id);
     else
         ss->stats.swept++;
     continue_round(ss, KEEP);
@@ -221,7 +236,10 @@ static enum verdict remove_suspect(struct mo_sessions *ss)
 
     mo_log_about(mo_loop_log(ss->loop), MO_INFO, "session",
                  &(struct mo_log_facts){.session = x->session},
-                 "box %s has no owner: removing it", x->id);
+                 "%s %s has no owner: removing it", kind_of(ss), x->id);
+    if (ss->sweep.files)
+        return mo_boxes_forget(of, x->id, on_removed, ss, NULL) == 0 ? ASKED
+                                                                     : KEEP;
     return mo_boxes_remove(of, x->id, on_removed, ss, NULL) == 0 ? ASKED : KEEP;
 }
 
@@ -241,7 +259,7 @@ static void on_suspects_row(void *ctx, const struct mo_rows *rows,
     /* A row that cannot be parsed may name the box. */
     if (!why && rows->n)
         named = mo_session_row(rows->v[0].doc, &row, NULL) < 0 ||
-                strcmp(row.box, x->id) == 0;
+                names(ss, &row, x);
     if (why || named || ss->closing || in_use_here(ss, x))
         continue_round(ss, KEEP);
     else
@@ -259,7 +277,7 @@ static void look_up_names(struct mo_sessions *ss, const struct mo_row *r)
     (void)snprintf(ss->sweep.after_id, sizeof(ss->sweep.after_id), "%.*s",
                    (int)r->session.n, r->session.p);
     mo_list_each_entry (x, &ss->sweep.suspects, struct suspect, node) {
-        if (damaged || strcmp(row.box, x->id) == 0)
+        if (damaged || names(ss, &row, x))
             x->named = true;
     }
 }
@@ -371,7 +389,7 @@ static enum verdict judge_suspect(struct mo_sessions *ss,
 
     if (ss->closing || in_use_here(ss, x))
         return KEEP;
-    if (ours && !x->session[0])
+    if (ours && !x->session[0] && !ss->sweep.files)
         return KEEP; /* a warm box of the pool */
     if (ours || is_dead(ss, x->instance))
         return ask_row(ss);
@@ -412,7 +430,8 @@ static void on_boxes(void *ctx, const struct mo_box_row *v, size_t n,
 
     if (why)
         mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
-                   "boxes cannot be listed");
+                   "%s cannot be listed",
+                   ss->sweep.files ? "kept workspaces" : "boxes");
     for (size_t i = 0; !why && i < n && i < SUSPECTS_MAX; i++)
         add_suspect(ss, &v[i]);
     next_suspect(ss);
@@ -423,10 +442,20 @@ static void next_driver(struct mo_sessions *ss)
     size_t *i = &ss->sweep.driver;
 
     for (; !ss->closing && *i < ss->o.ndrivers; ++*i) {
-        if (mo_boxes_list(ss->o.drivers[*i], on_boxes, ss, NULL) == 0)
+        struct mo_boxes *of = ss->o.drivers[*i];
+
+        if ((ss->sweep.files ? mo_boxes_files(of, on_boxes, ss, NULL)
+                             : mo_boxes_list(of, on_boxes, ss, NULL)) == 0)
             return;
     }
-    round_over(ss);
+    if (ss->closing || ss->sweep.files) {
+        round_over(ss);
+        return;
+    }
+    ss->sweep.files = true;
+    ss->sweep.looked[0] = '\0';
+    *i = 0;
+    next_driver(ss);
 }
 
 /* --- rounds -------------------------------------------------------------- */
@@ -439,6 +468,7 @@ static void on_tick(struct mo_timer *t)
 
     sw->on = true;
     sw->driver = 0;
+    sw->files = false;
     sw->after = 0;
     sw->after_id[0] = sw->alive[0] = sw->dead[0] = sw->looked[0] = '\0';
     mo_list_each_entry_safe (s, &ss->all, struct session, node)

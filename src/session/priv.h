@@ -85,6 +85,7 @@ struct session {
     struct mo_stream *err; /* the box's stderr */
     struct mo_timer cause; /* the output has ended, the box not yet */
     bool up;               /* the box runs */
+    bool files_loaded;     /* it was started with the files of an earlier one */
     bool opened, named;    /* both: ready */
     bool served_once;      /* it was ready once */
     struct mo_box_end end; /* of the last box; end.why is &end_why or NULL */
@@ -98,7 +99,7 @@ struct session {
     enum session_end how; /* ENDING */
     const char *reason;
     struct mo_err why; /* code 0: none */
-    bool stopping, removed, closed, dropping;
+    bool stopping, removed, forgotten, closed, dropping;
 };
 
 struct kill {
@@ -124,7 +125,7 @@ struct ask {
     void *ctx;
 };
 
-/* A box that may have to be removed. */
+/* A box or a kept workspace that may have to be removed. */
 struct suspect {
     struct mo_list node;
     char id[MO_BOX_ID_MAX], session[MO_SESSION_ID_MAX + 1];
@@ -140,6 +141,7 @@ struct sweep {
     uint64_t after;   /* where the next page of rows begins */
     char after_id[MO_SESSION_ID_MAX + 1];
     size_t driver;
+    bool files; /* suspects are kept workspaces, else boxes */
     struct mo_list suspects;
     char alive[MO_STORE_ID_MAX + 1], dead[MO_STORE_ID_MAX + 1]; /* last seen */
     char

@@ -3,8 +3,8 @@
  * {"v":1,"box":"...","driver":"native","owner":"...",
  *  "created":1700000000000,"data":{...}}
  *
- * No "owner": the session has none. "asleep":true: the janitor has taken its
- * box.
+ * "files": its kept workspace (box/box.h). No "owner": the session has none.
+ * "asleep":true: the janitor has taken its box.
  *
  * Unknown members are skipped, so that newer programs may add some. The time
  * of activity is a column of its own. */
@@ -25,6 +25,8 @@ static int parse_row(struct mo_span doc, struct mo_session_row *out,
                            sizeof(out->box));
     (void)mo_json_str_copy(mo_json_get(d.root, "driver"), out->driver,
                            sizeof(out->driver));
+    (void)mo_json_str_copy(mo_json_get(d.root, "files"), out->files,
+                           sizeof(out->files));
     (void)mo_json_str_copy(mo_json_get(d.root, "owner"), out->owner,
                            sizeof(out->owner));
     (void)mo_json_u64(mo_json_get(d.root, "created"), &out->created);
@@ -60,6 +62,7 @@ static int put_row(const struct session *s, struct mo_buf *b)
     mo_jw_member_u64(&w, "v", ROW_VERSION);
     mo_jw_member_cstr(&w, "box", r->box);
     mo_jw_member_cstr(&w, "driver", r->driver);
+    mo_jw_member_opt(&w, "files", mo_span_cstr(r->files));
     mo_jw_member_opt(&w, "owner", mo_span_cstr(r->owner));
     if (r->asleep)
         mo_jw_member_bool(&w, "asleep", true);

@@ -9,6 +9,10 @@
  * with its files. So a session has one box however many ask at once, and no
  * process keeps what it does not use.
  *
+ * Files outlive the box where the driver keeps workspaces (spec.keep): the row
+ * names the workspace, the next box of the session gets it, and it is removed
+ * with the row. Workspaces that no row names are swept like boxes.
+ *
  * The janitor works from the store, not from memory: every sweep_ms it takes
  * the boxes of sessions without activity for idle_ms. A session with running
  * work, here or elsewhere, is leased and so never taken. Its row stays without
@@ -109,6 +113,7 @@ struct mo_session_info {
     const char *const *mounts; /* of its box (box/box.h), or NULL */
     bool resumed;              /* the session was known to the store */
     enum mo_workspace workspace;
+    bool keeps_files;     /* its files outlive its box */
     uint64_t fence;       /* for writes to the store */
     struct mo_span data;  /* what mo_session_keep() kept */
     struct mo_conn *conn; /* NULL: no box; see */
@@ -187,6 +192,8 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
 struct mo_session_row {
     char box[MO_BOX_ID_MAX]; /* "": none */
     char driver[16];         /* of its box, or of the last it had */
+    char
+        files[MO_BOX_ID_MAX]; /* its kept workspace, of that driver; "": none */
     char owner[MO_SESSION_OWNER_MAX];
     bool asleep;      /* the janitor has taken its box */
     uint64_t created; /* wall ms */

@@ -185,7 +185,7 @@ describe('views', { skip }, () => {
     await page.getByRole('button', { name: 'Scroll to the end' }).click();
     await calls(page, 'done').waitFor();
     // The janitor: warns the one who is here, has taken the box of the other.
-    const warning = page.getByText(/files are deleted in \d+:\d\d/);
+    const warning = page.getByText(/Its sandbox is removed in \d+:\d\d; its files stay/);
     await warning.waitFor();
     await assertAccessible(page, 'a warning');
     await say(page, 'list the files');

@@ -433,6 +433,17 @@ test('an ordinary user with groups of its own gets a box', {
         const r = spawnSync('setpriv', ['--reuid', uid, '--regid', uid, '--clear-groups', argv[0], word, argv[3], 'left'], { env });
         assert.match(String(r.stdout) + r.stderr, want);
       }
+      const run = (...more) => spawnSync('sh', ['-c', `${enter} && exec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`, 'sh',
+        ...argv, ...more], { env });
+      const kept = join(argv[3], 'bkept.files');
+      const wrote = run('files=bkept', '--', 'sh', '-c', 'mkdir d && echo precious > d/f && chmod 0 d/f d && ln -s d s');
+      assert.equal(wrote.status, 0, String(wrote.stderr));
+      assert.deepEqual([statSync(kept).uid, statSync(kept).mode & 0o777], [uid, 0o600]);
+      const read = run('files=bkept', '--', 'sh', '-c', 'stat -c "%a %u" d; readlink s; chmod 700 d; chmod 600 d/f; cat d/f; head -c 100M /dev/zero > big; stat -c %s big');
+      const lines = String(read.stdout).split('\n');
+      assert.deepEqual(lines.slice(0, 3), ['0 20000', 'd', 'precious'], String(read.stderr));
+      assert.ok(Number(lines[3]) < 100 << 20, `${lines[3]} bytes: the limit holds`);
+      rmSync(kept);
       const docs = mkdtempSync('/tmp/mo-docs-');
       try {
         chmodSync(docs, 0o755);

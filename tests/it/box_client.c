@@ -8,9 +8,8 @@
  * run and restart pass stdin, stdout and stderr on until the program ends,
  * then print "END {json}" as the last line of stderr and exit with the
  * program's code (oom 70, killed 71, refused 72, stopped 73). Keys: every
- * number of struct mo_boxreq, id, session, root, view, mount, by_fd=FILE,
- * env=K=V, and
- *   detach=1   print the box's id and leave it running
+ * number of struct mo_boxreq, id, session, root, view, mount, files,
+ * by_fd=FILE, env=K=V, and detach=1   print the box's id and leave it running
  *   keep=1     do not remove the box when its program has ended
  *   time=1     print the microseconds from spawn to the answer, to the first
  *              byte of stdout, and to the end
@@ -152,6 +151,8 @@ static void option(struct client *c, char *arg)
         r->root = value;
     if (strcmp(arg, "ports") == 0)
         r->ports = value;
+    if (strcmp(arg, "files") == 0)
+        r->files = value;
     if (strcmp(arg, "view") == 0 && c->nviews < MO_BOXREQ_VIEWS)
         r->views[c->nviews++] = value;
     if (strcmp(arg, "mount") == 0 && c->nmounts < MO_MOUNTS_MAX)

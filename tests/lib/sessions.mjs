@@ -7,6 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, watch, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -177,6 +178,18 @@ export class Home {
     const names = existsSync(this.boxes) ? readdirSync(this.boxes) : [];
     names.forEach((n) => this.note(n));
     return names.filter((n) => n.endsWith('.sock')).map((n) => n.slice(0, -5));
+  }
+
+  /** The files of kept workspaces, and of those that are being written. */
+  kept() {
+    return existsSync(this.boxes) ? readdirSync(this.boxes).filter((n) => n.includes('.files')) : [];
+  }
+
+  /** Makes a session of a store in SQLite older than it is. */
+  age(id, minutes) {
+    const db = new DatabaseSync(join(this.dir, 'mcp-orchestrator.db'), { timeout: 20_000 });
+    db.prepare('UPDATE session SET at = at - ? WHERE id = ?').run(minutes * 60_000, id);
+    db.close();
   }
 
   /** What there is of native boxes other than these, as texts. */

@@ -39,6 +39,7 @@ static struct mo_boxmsg sample(enum mo_boxmsg_type t)
             .ports = "80,443",
             .mounts = {MOUNT, "1 3 /c:/d:rw"},
             .ca = "/state/authority/x",
+            .files = "b012",
         };
         break;
     case MO_BOXMSG_DESC:
@@ -321,12 +322,14 @@ static void test_ports(void **state)
     put_sample(&restart, MO_BOXMSG_RESTART);
     assert_int_equal(start.len - restart.len,
                      2 + sizeof("80,443") + 2 + sizeof("/state/authority/x") +
-                         2 + 2 + sizeof(MOUNT) + 2 + sizeof("1 3 /c:/d:rw"));
+                         2 + 2 + sizeof(MOUNT) + 2 + sizeof("1 3 /c:/d:rw") +
+                         2 + sizeof("b012"));
     in = mo_buf_view(&start);
     assert_int_equal(mo_boxmsg_next(&in, &m, NULL), 1);
     assert_string_equal(m.u.req.ports, "80,443");
     assert_string_equal(m.u.req.ca, "/state/authority/x");
     assert_string_equal(m.u.req.mounts[0], MOUNT);
+    assert_string_equal(m.u.req.files, "b012");
     assert_null(m.u.req.mounts[2]);
     mo_buf_fini(&start);
     mo_buf_fini(&restart);

@@ -171,7 +171,8 @@ const ready = object({
   toolsOff: or(list(switched), []),
   resumed: or(bool, false),
   driver: or(str, ''),
-  workspace: or(str, ''),
+  workspace: or(str, ''), // 'fresh', 'kept' or 'lost'
+  keepsFiles: or(bool, false), // they outlive the sandbox
   mounts: or(list(str), []), // HOST:BOX:ro
   shared: or(str, ''), // 'read' or 'approve': somebody else's conversation
 });

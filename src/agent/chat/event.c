@@ -444,6 +444,9 @@ static void send_ready(struct chat *c, struct mo_member *m)
     mo_jw_member_bool(w, "resumed", c->info.resumed);
     mo_jw_member_cstr(w, "driver", c->info.driver);
     mo_jw_member_cstr(w, "workspace", workspaces[c->info.workspace]);
+    mo_jw_member_cstr(w, "files",
+                      c->info.workspace == MO_WORKSPACE_KEPT ? "kept" : "new");
+    mo_jw_member_bool(w, "keepsFiles", c->info.keeps_files);
     mo_jw_member_arr(w, "mounts");
     for (size_t i = 0; !m->reads && c->info.mounts && c->info.mounts[i]; i++)
         mo_jw_cstr(w, c->info.mounts[i]);

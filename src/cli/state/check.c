@@ -1,10 +1,14 @@
 /* state check - versions, sizes and damage of the state. Reads only. */
+#include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "audit/audit_file.h"
 #include "cli/state/archive.h"
+#include "codec/kept_files.h"
 #include "config/state_record.h"
 #include "secrets/key.h"
 #include "store/sqlite_file.h"
@@ -152,6 +156,58 @@ static void check_secrets(struct check *k, const struct mo_config *cfg)
     mo_secrets_close(s);
 }
 
+/* A file of kept files starts with its head and ends with its last record. */
+static bool is_whole(int dir, const char *name, off_t *size)
+{
+    mo_autofd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    char head[MO_KEPT_HEAD], last = 0;
+    ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+    struct mo_span in = mo_span(head, n < 0 ? 0 : (size_t)n);
+    struct mo_kept_head h;
+    struct stat st;
+
+    *size = 0;
+    if (n < 0 || fstat(fd, &st) < 0)
+        return false;
+    *size = st.st_size;
+    return mo_kept_take_head(&in, &h, NULL) == 1 &&
+           pread(fd, &last, 1, st.st_size - 1) == 1 && last == MO_KEPT_END;
+}
+
+/* Workspaces of sessions (launcher/kept.h). Those that no session names are
+ * removed by the janitor of a server. */
+static void check_workspaces(struct check *k, const struct mo_config *cfg)
+{
+    uint64_t n = 0, bytes = 0;
+    char path[PATH_MAX];
+    DIR *d = NULL;
+
+    (void)snprintf(path, sizeof(path), "%s/boxes", cfg->store.dir);
+    d = opendir(path);
+    while (d) {
+        struct dirent *en = readdir(d);
+        off_t size;
+
+        if (!en)
+            break;
+        if (!mo_span_ends(mo_span_cstr(en->d_name), MO_SPAN(".files")))
+            continue;
+        if (!is_whole(dirfd(d), en->d_name, &size))
+            note_wrong(k, en->d_name, "the kept files are damaged");
+        n++;
+        bytes += (uint64_t)size;
+    }
+    if (d)
+        closedir(d);
+    (void)mo_buf_printf(&k->text, "kept workspaces: %llu, %llu bytes\n",
+                        (unsigned long long)n, (unsigned long long)bytes);
+    mo_jw_obj(&k->w);
+    mo_jw_member_cstr(&k->w, "what", "kept workspaces");
+    mo_jw_member_u64(&k->w, "count", n);
+    mo_jw_member_u64(&k->w, "bytes", bytes);
+    mo_jw_end(&k->w);
+}
+
 int mo_run_state_check(struct mo_cli *c)
 {
     mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
@@ -167,6 +223,7 @@ int mo_run_state_check(struct mo_cli *c)
     check_database(&k, cfg.now);
     check_audit(&k, cfg.now);
     check_secrets(&k, cfg.now);
+    check_workspaces(&k, cfg.now);
     mo_jw_end(&k.w);
     (void)mo_buf_puts(&k.text, k.wrong ? "" : "ok\n");
     rc = mo_cmd_print(c, mo_cli_has(c, "json") ? &k.json : &k.text);

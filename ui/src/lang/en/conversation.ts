@@ -32,7 +32,7 @@ export const conversation = {
   'chat.summary': { one: 'Summary of the oldest turn, which is no longer sent to the model', other: 'Summary of the {n} oldest turns, which are no longer sent to the model' },
   'chat.toEnd': 'Scroll to the end',
   'chat.plainText': 'text',
-  'chat.boxIsNew': 'The old sandbox expired and its files were deleted. A new, empty sandbox is running.',
+  'chat.boxIsNew': 'The old sandbox is gone and its files are lost. A new, empty sandbox is running.',
   'chat.unexpected': 'The server sent an event this page does not understand ({why}). Reload the page; if this continues, page and server have different versions.',
   'chat.noAnswer': 'The server did not answer in time. Try again.',
 
@@ -40,6 +40,8 @@ export const conversation = {
   'banner.again': 'Try again',
   'banner.closed': 'This session has ended ({why}) and its sandbox was removed. Reopen it to continue.',
   'banner.reopen': 'Reopen',
+  'banner.closedKept': 'The sandbox of this conversation was removed because it was idle. Its files are kept. Reopen it to continue.',
+  'banner.idleKept': 'This conversation is idle. Its sandbox is removed in {time}; its files stay.',
   'banner.idle': 'This conversation is idle. Its sandbox and files are deleted in {time}; send a message to keep them.',
   'banner.dismiss': 'Dismiss',
 
