@@ -250,6 +250,41 @@ void tb_reply_failure(struct tb_call *c, const struct mo_err *e)
     end_result(c->server, &w, c->version, mo_err_name(e->code));
 }
 
+static void reply_fault(struct tb_server *s, struct mo_span id,
+                        const struct mo_err *e)
+{
+    struct mo_jw w;
+
+    begin_reply(s, &w, id, "error");
+    mo_jw_member_i64(&w, "code",
+                     e->code == MO_EINVAL ? MO_RPC_INVALID_PARAMS
+                                          : MO_RPC_INTERNAL);
+    mo_jw_member_cstr(&w, "message", e->msg);
+    mo_jw_key(&w, "data");
+    mo_jw_obj(&w);
+    mo_jw_member_cstr(&w, "mo.error", s->word(e));
+    mo_jw_end(&w);
+    mo_jw_end(&w);
+    end_message(s, &w);
+}
+
+void tb_reply_method(struct tb_server *s, struct mo_span id, enum tb_version v,
+                     const struct tb_method *m, struct mo_json args)
+{
+    struct mo_err e = {.code = 0};
+    struct mo_jw w;
+    int rc;
+
+    begin_reply(s, &w, id, "result");
+    rc = m->run(s->ctx, args, &w, &e);
+    if (rc == 0 && mo_buf_err(&s->message))
+        rc = mo_fail(&e, MO_ETOOBIG, "the result is too big to be sent");
+    if (rc < 0)
+        reply_fault(s, id, &e);
+    else
+        end_result(s, &w, v, NULL);
+}
+
 /* --- notifications of a call --------------------------------------------- */
 
 static void begin_note(struct tb_server *s, struct mo_jw *w, const char *method)

@@ -17,6 +17,9 @@ void tb_reply_discover(struct tb_server *s, struct mo_span id);
 void tb_reply_tools(struct tb_server *s, struct mo_span id, enum tb_version v);
 void tb_reply_result(struct tb_call *c, const struct tb_result *r);
 void tb_reply_failure(struct tb_call *c, const struct mo_err *e);
+/* Runs the method and sends its result, or an error with the word of it. */
+void tb_reply_method(struct tb_server *s, struct mo_span id, enum tb_version v,
+                     const struct tb_method *m, struct mo_json args);
 void tb_reply_progress(struct tb_call *c, struct mo_span text);
 void tb_reply_log(struct tb_call *c, const char *stream, struct mo_span text);
 

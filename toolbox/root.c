@@ -186,9 +186,12 @@ int tb_path_fail(struct mo_err *e, int sys, const char *path)
     };
 
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (rows[i].sys == sys)
-            return mo_fail(e, rows[i].code, "%.*s %s", SHOWN, path,
-                           rows[i].why);
+        if (rows[i].sys != sys)
+            continue;
+        (void)mo_fail(e, rows[i].code, "%.*s %s", SHOWN, path, rows[i].why);
+        if (e)
+            e->sys = sys;
+        return rows[i].code;
     }
     errno = sys;
     return mo_fail_sys(e, "%.*s", SHOWN, path);

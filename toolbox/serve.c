@@ -11,6 +11,7 @@
 #include "codec/frame.h"
 #include "codec/rpc_scan.h"
 #include "toolbox/box.h"
+#include "toolbox/files.h"
 #include "toolbox/server.h"
 
 #define READ_MAX ((size_t)64 * 1024)
@@ -260,6 +261,8 @@ static void serve_init(struct serve *s, const struct tb_serve_opts *o,
     tb_loop_init(&s->box.loop);
     tb_exec_init(&s->box.exec, &s->box.loop);
     s->server.tools = tb_tools;
+    s->server.methods = tb_files_methods;
+    s->server.word = tb_files_word;
     s->server.instructions = instructions;
     s->server.ctx = &s->box;
     s->server.send = on_message;

@@ -265,14 +265,27 @@ static const struct method *find_method(struct mo_json name, unsigned era)
     return NULL;
 }
 
+static const struct tb_method *find_other(const struct tb_server *s,
+                                          struct mo_json name)
+{
+    for (const struct tb_method *m = s->methods; m && m->name; m++)
+        if (mo_json_str_eq(name, mo_span_cstr(m->name)))
+            return m;
+    return NULL;
+}
+
 static void dispatch_request(struct tb_server *s, const struct request *rq)
 {
     unsigned era = tb_is_modern(rq->version) ? MODERN : LEGACY;
     const struct method *m = find_method(rq->m->method, era);
+    const struct tb_method *other = m ? NULL : find_other(s, rq->m->method);
 
-    if (!m)
+    if (other && rq->version)
+        tb_reply_method(s, rq->id, rq->version, other,
+                        mo_json_get(rq->m->params, "arguments"));
+    else if (!m && !other)
         tb_reply_error(s, rq->id, MO_RPC_METHOD_NOT_FOUND, "no such method");
-    else if (era == LEGACY && !rq->version && !(m->when & EARLY))
+    else if (!m || (era == LEGACY && !rq->version && !(m->when & EARLY)))
         tb_reply_error(s, rq->id, MO_RPC_INVALID_REQUEST,
                        "the first request must be initialize");
     else

@@ -20,8 +20,19 @@
 #define TB_CALLS_MAX 16
 #define TB_ID_MAX    512
 
+/* A method beside those of MCP, answered at once. params.arguments are its
+ * arguments; run() writes the members of the result. */
+struct tb_method {
+    const char *name;
+    int (*run)(void *ctx, struct mo_json args, struct mo_jw *w,
+               struct mo_err *e);
+};
+
 struct tb_server {
     const struct tb_tool *const *tools; /* terminated by NULL */
+    const struct tb_method *methods;    /* terminated by no name; or NULL */
+    /* A word for a failure of one of them. */
+    const char *(*word)(const struct mo_err *e);
     const char *instructions;
     void *ctx; /* for the tools */
     void (*send)(void *to, struct mo_span message);

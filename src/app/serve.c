@@ -654,6 +654,7 @@ static int serve(struct mo_config_holder *h, struct mo_log *log,
     s.api.link = &s.link;
     s.api.token = s.auth.token;
     s.api.talk = &s.talk;
+    s.api.loop = s.loop;
     s.api.config = h;
     mo_log_collect(log);
     if (start_server(&s, o, &e) < 0) {

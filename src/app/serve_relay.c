@@ -8,6 +8,7 @@
 #include "app/serve_priv.h"
 #include "peer/others.h"
 #include "secrets/resolve.h"
+#include "web/box_files.h"
 
 #define KEY_MAX ((size_t)4096) /* bytes of cluster.key */
 
@@ -113,6 +114,8 @@ static void on_relayed(void *ctx, struct mo_req *rq)
     if (mo_span_is(rq->path, "/mcp") ||
         mo_span_starts(rq->path, MO_SPAN("/mcp/")))
         mo_serve_mcp(s, rq);
+    else if (mo_box_files_relayed(&s->api, rq))
+        return;
     else if (!s->site || !mo_site_relayed(s->site, rq))
         mo_api_approvals_handle(&s->api, rq);
 }

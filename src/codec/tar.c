@@ -81,6 +81,53 @@ int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t,
     return mo_buf_put(b, h, sizeof(h));
 }
 
+/* "LENGTH KEY=VALUE\n"; the length counts its own digits. */
+static void put_record(struct mo_buf *b, const char *key, struct mo_span value)
+{
+    size_t rest = strlen(key) + value.n + 3, n = rest + 1;
+    char digits[24];
+
+    while (rest + (size_t)snprintf(digits, sizeof(digits), "%zu", n) != n)
+        n++;
+    (void)mo_buf_printf(b, "%s %s=", digits, key);
+    (void)mo_buf_span(b, value);
+    (void)mo_buf_putc(b, '\n');
+}
+
+/* A header of type x is one of a file with another type. */
+static void put_records(struct mo_buf *b, struct mo_span records)
+{
+    const struct mo_tar_entry t = {.path = MO_SPAN("PaxHeader"), .mode = 0644};
+    size_t at = b->len;
+    unsigned char *h;
+
+    (void)mo_tar_put(b, &t, records);
+    if (mo_buf_err(b))
+        return;
+    h = (unsigned char *)b->p + at;
+    h[F_TYPE] = 'x';
+    octal(h, F_SUM, 7, sum_of(h));
+}
+
+int mo_tar_put_pax_head(struct mo_buf *b, const struct mo_tar_entry *t,
+                        uint64_t size, uint64_t mtime)
+{
+    mo_autobuf struct mo_buf records = {.max = MO_TAR_META_MAX};
+    struct mo_tar_entry shown = *t;
+    char text[24];
+
+    if (t->path.n > NAME_LEN) {
+        put_record(&records, "path", t->path);
+        shown.path = mo_span_head(t->path, NAME_LEN);
+    }
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)mtime);
+    put_record(&records, "mtime", mo_span_cstr(text));
+    if (mo_buf_err(&records))
+        return mo_buf_fail(b, MO_EINVAL);
+    put_records(b, mo_buf_view(&records));
+    return mo_tar_put_head(b, &shown, size);
+}
+
 int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
                struct mo_span data)
 {

@@ -49,6 +49,10 @@ int mo_tar_put_end(struct mo_buf *b);
 int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t,
                     uint64_t size);
 size_t mo_tar_padding(uint64_t size);
+/* The same of a file or directory with a path of any length and a time (seconds
+ * since 1970), by a pax header. */
+int mo_tar_put_pax_head(struct mo_buf *b, const struct mo_tar_entry *t,
+                        uint64_t size, uint64_t mtime);
 
 /* --- reader -------------------------------------------------------------- */
 

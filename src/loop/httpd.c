@@ -9,6 +9,7 @@
 #define FINISH_MS    1000
 #define LOOK_MS      20 /* whether another process has fewer connections */
 #define BODY_TOTAL   10 /* times body_ms */
+#define PARTS_RATE   ((uint64_t)8 * 1024) /* bytes a second, after that */
 /* Default; the pages and clients of one machine need fewer. */
 #define PER_PEER_MIN 64u
 
@@ -26,7 +27,7 @@ static unsigned limit_ms(const struct conn *c)
         return m->idle_ms;
     if (c->phase == HEAD)
         return m->head_ms;
-    if (c->phase == BODY)
+    if (c->phase == BODY && !c->body_paused)
         return m->body_ms;
     return 0;
 }
@@ -112,8 +113,14 @@ static void begin_request(struct conn *c)
 static void complete_body(struct conn *c, struct mo_span body)
 {
     void (*done)(struct mo_req *, struct mo_span) = c->body_done;
+    void (*part)(struct mo_req *, struct mo_span, bool) = c->body_part;
 
     c->whole = true;
+    if (part) {
+        c->body_part = NULL;
+        c->phase = HANDLED;
+        part(&c->rq, mo_span(NULL, 0), true);
+    }
     if (!done)
         return;
     c->body_done = NULL;
@@ -121,11 +128,31 @@ static void complete_body(struct conn *c, struct mo_span body)
     done(&c->rq, body);
 }
 
+/* Bytes that came give the rest more time. */
+static void pass_part(struct conn *c, struct mo_span piece)
+{
+    uint64_t now = mo_loop_now(c->h->loop);
+
+    c->parts += piece.n;
+    c->body_since += piece.n * MO_S / PARTS_RATE;
+    if (c->body_since > now)
+        c->body_since = now;
+    if (c->parts > c->parts_max)
+        mo_httpd_conn_refuse(c, 413, "body_too_big",
+                             "the request body is too big");
+    else
+        c->body_part(&c->rq, piece, false);
+}
+
 static void body_piece(struct conn *c, struct mo_span piece)
 {
     const struct mo_http_head *head = c->rq.head;
 
     mo_httpd_conn_touch(c);
+    if (c->body_part) {
+        pass_part(c, piece);
+        return;
+    }
     /* the whole body in one piece: no copy */
     if (c->body.len == 0 && head->content_length == (int64_t)piece.n)
         complete_body(c, piece);
@@ -161,9 +188,10 @@ static void end_request(struct conn *c)
     mo_buf_fini(&c->headers);
     mo_buf_fini(&c->body);
     c->started = c->answered = c->streaming = c->chunked = false;
-    c->cached = false;
-    c->common = mo_span(NULL, 0);
+    c->cached = c->sized = c->own_policy = false;
     c->drain = NULL;
+    c->body_part = NULL;
+    c->body_paused = c->parts = 0;
     c->rq = (struct mo_req){.head = NULL};
     if (!c->s)
         return;
@@ -185,7 +213,7 @@ static bool wants_input(const struct conn *c)
         return false;
     if (!c->live)
         return mo_stream_queued(c->s) < QUEUE_HIGH;
-    return c->phase == BODY;
+    return c->phase == BODY && !c->body_paused;
 }
 
 static const char *code_of(int status)
@@ -224,7 +252,7 @@ static bool parse_step(struct conn *c, struct mo_span *in)
         return true;
     }
     /* After the last piece of a body the parser reports one more event. */
-    if (!in->n && !(c->phase == BODY && c->body.len))
+    if (!in->n && !(c->phase == BODY && (c->body.len || c->parts)))
         return false;
     if (c->phase == IDLE) {
         c->phase = HEAD;
@@ -288,6 +316,8 @@ static void work_conn(struct conn *c)
         mo_buf_wipe(&c->in);
     else
         mo_buf_drop(&c->in, had - in.n);
+    if (c->s && c->eof && c->phase == BODY && !c->body_paused)
+        mo_stream_close(c->s, NULL); /* the rest will not come */
     regulate_reading(c);
 }
 
@@ -337,7 +367,7 @@ static void on_eof(void *ctx)
     if (!c->live && !c->in.len) {
         c->phase = CLOSING;
         mo_stream_finish(c->s, FINISH_MS);
-    } else if (c->phase == BODY || c->streaming) {
+    } else if (c->phase == BODY ? !c->body_paused : c->streaming) {
         mo_stream_close(c->s, NULL);
     } else if (c->live && c->rq.hangup) {
         c->rq.hangup(&c->rq);

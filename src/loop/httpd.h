@@ -16,7 +16,8 @@
  *                close, or, while others are being told so, close
  *   head_ms      the head is not complete in time: 408 and close
  *   body_ms      no byte of an awaited body for that long, or not all of it
- *                in ten times that: 408 and close
+ *                in ten times that (in parts: longer than that, and slower
+ *                than 8 KiB a second on average): 408 and close
  *   idle_ms      no byte between requests: close
  *   send_ms      the peer takes no byte of a queued answer that long: close
  *   requests     per connection: the last answer says Connection: close
@@ -159,13 +160,20 @@ bool mo_req_is_own_user(const struct mo_req *rq);
 void mo_req_body(struct mo_req *rq, size_t max,
                  void (*done)(struct mo_req *rq, struct mo_span body));
 
+/* The same part by part, for bodies that are too big for memory; max is not
+ * limited by the server's. part() is called from the loop, with last = true
+ * and nothing once at the end. */
+void mo_req_body_parts(struct mo_req *rq, uint64_t max,
+                       void (*part)(struct mo_req *rq, struct mo_span part,
+                                    bool last));
+/* No parts while paused: reading from the socket stops, and no time runs. */
+void mo_req_body_pause(struct mo_req *rq, bool paused);
+
 /* Answer: first any number of headers, then one of reply / start. A value with
  * CR, LF or NUL is a bug in the handler. Without a Cache-Control header the
- * answer is marked as not to be stored. */
+ * answer is marked as not to be stored. A Content-Security-Policy replaces that
+ * of mo_httpd_opts.headers. */
 void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value);
-/* Complete header lines for this answer in place of those of every answer
- * (struct mo_httpd_opts); borrowed until it is sent. */
-void mo_req_common(struct mo_req *rq, struct mo_span lines);
 /* Sends Content-Length; leaves out the body for HEAD. ctype may be NULL if
  * there is no body. */
 void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
@@ -176,6 +184,10 @@ void mo_req_problem(struct mo_req *rq, int status, const char *code,
 
 /* Start a streamed answer (chunked for 1.1, until close for 1.0). */
 void mo_req_start(struct mo_req *rq, int status, const char *ctype);
+/* The same with a Content-Length. If fewer bytes were written at the end, the
+ * connection is closed; more are a bug. */
+void mo_req_start_sized(struct mo_req *rq, int status, const char *ctype,
+                        uint64_t length);
 int mo_req_write(struct mo_req *rq, struct mo_span data); /* 0, MO_EBUSY,
                                                              MO_ECLOSED */
 size_t mo_req_queued(const struct mo_req *rq);

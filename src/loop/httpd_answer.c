@@ -21,14 +21,27 @@ static void put_date(struct mo_httpd *h)
     h->lead.until = mo_loop_now(h->loop) + (1000 - wall % 1000) * MO_MS;
 }
 
-/* The lines that do not depend on the request; ctype "" = none. common.p NULL:
- * those of every answer. */
+/* The lines of every answer, but the policy. */
+static void put_without_policy(struct mo_buf *b, struct mo_span lines)
+{
+    while (lines.n) {
+        struct mo_span line = mo_span_cut(&lines, '\n');
+
+        if (mo_span_starts(line, MO_SPAN("Content-Security-Policy:")))
+            continue;
+        mo_buf_span(b, line);
+        mo_buf_putc(b, '\n');
+    }
+}
+
+/* The lines that do not depend on the request; ctype "" = none. own: the answer
+ * has its own policy. */
 static void put_first_lines(struct mo_httpd *h, int status, const char *ctype,
-                            struct mo_span common)
+                            bool own)
 {
     struct mo_buf *b = &h->scratch;
 
-    if (!common.p && h->lead.len && !b->err && status == h->lead.status &&
+    if (h->lead.len && !own && !b->err && status == h->lead.status &&
         mo_loop_now(h->loop) < h->lead.until &&
         strcmp(ctype, h->lead.ctype) == 0) {
         b->len = h->lead.len; /* reuse the lines of the previous answer */
@@ -37,11 +50,14 @@ static void put_first_lines(struct mo_httpd *h, int status, const char *ctype,
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, status);
     put_date(h);
-    mo_buf_span(b, common.p ? common : h->o.headers);
+    if (own)
+        put_without_policy(b, h->o.headers);
+    else
+        mo_buf_span(b, h->o.headers);
     if (ctype[0])
         (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
     h->lead.len = 0;
-    if (common.p || b->err || strlen(ctype) >= sizeof(h->lead.ctype))
+    if (own || b->err || strlen(ctype) >= sizeof(h->lead.ctype))
         return;
     h->lead.len = b->len;
     h->lead.status = status;
@@ -55,7 +71,7 @@ static void put_head(struct conn *c, int status, const char *ctype,
     struct mo_buf *b = &c->h->scratch;
 
     c->status = status;
-    put_first_lines(c->h, status, ctype ? ctype : "", c->common);
+    put_first_lines(c->h, status, ctype ? ctype : "", c->own_policy);
     mo_buf_span(b, mo_buf_view(&c->headers));
     if (!c->cached)
         mo_buf_span(b, MO_SPAN("Cache-Control: no-store\r\n"));
@@ -141,11 +157,8 @@ void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value)
     MO_BUG_ON(mo_http1_put_header(&c->headers, name, value) == MO_EINVAL);
     if (strcmp(name, "Cache-Control") == 0)
         c->cached = true;
-}
-
-void mo_req_common(struct mo_req *rq, struct mo_span lines)
-{
-    conn_of(rq)->common = lines;
+    if (strcmp(name, "Content-Security-Policy") == 0)
+        c->own_policy = true;
 }
 
 void mo_req_start(struct mo_req *rq, int status, const char *ctype)
@@ -163,6 +176,21 @@ void mo_req_start(struct mo_req *rq, int status, const char *ctype)
     mo_httpd_conn_touch(c);
 }
 
+void mo_req_start_sized(struct mo_req *rq, int status, const char *ctype,
+                        uint64_t length)
+{
+    struct conn *c = conn_of(rq);
+
+    MO_BUG_ON(c->started || length > INT64_MAX);
+    c->started = c->streaming = c->sized = true;
+    c->left = length;
+    if (!c->whole)
+        c->keep = false;
+    put_head(c, status, ctype, (int64_t)length);
+    send_head(c, mo_span(NULL, 0));
+    mo_httpd_conn_touch(c);
+}
+
 int mo_req_write(struct mo_req *rq, struct mo_span data)
 {
     struct conn *c = conn_of(rq);
@@ -173,6 +201,8 @@ int mo_req_write(struct mo_req *rq, struct mo_span data)
     MO_BUG_ON(!c->streaming);
     if (!data.n || is_head(c))
         return 0;
+    MO_BUG_ON(c->sized && data.n > c->left);
+    c->left -= c->sized ? data.n : 0;
     if (!c->chunked) {
         rc = send_out(c, &data, 1);
     } else {
@@ -203,7 +233,8 @@ void mo_req_end(struct mo_req *rq)
     struct mo_span last = MO_SPAN("0\r\n\r\n");
 
     MO_BUG_ON(!c->streaming);
-    if (c->chunked && !is_head(c) && send_out(c, &last, 1) < 0)
+    if ((c->chunked && !is_head(c) && send_out(c, &last, 1) < 0) ||
+        (c->sized && !is_head(c) && c->left))
         mo_stream_close(c->s, NULL);
     finished_answer(c);
 }
@@ -223,6 +254,7 @@ void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
     c->keep = false;
     c->whole = false;
     c->body_done = NULL;
+    c->body_part = NULL;
     if (c->started) { /* the answer has begun: too late for another */
         mo_stream_close(c->s, NULL);
         return;
@@ -268,6 +300,18 @@ void mo_httpd_conn_crowd(struct conn *c)
 
 /* --- upgrade and end ----------------------------------------------------- */
 
+static void await_body(struct conn *c)
+{
+    struct mo_span go = MO_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
+
+    c->phase = BODY;
+    c->body_since = mo_loop_now(c->h->loop);
+    if (c->rq.head->expect_continue && !c->whole)
+        (void)send_out(c, &go, 1);
+    mo_httpd_conn_touch(c);
+    mo_httpd_conn_kick(c);
+}
+
 void mo_req_body(struct mo_req *rq, size_t max,
                  void (*done)(struct mo_req *rq, struct mo_span body))
 {
@@ -283,15 +327,42 @@ void mo_req_body(struct mo_req *rq, size_t max,
                              "the request body is too big");
         return;
     }
-    c->phase = BODY;
-    c->body_since = mo_loop_now(c->h->loop);
-    if (rq->head->expect_continue && !c->whole) {
-        struct mo_span go = MO_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
+    await_body(c);
+}
 
-        (void)send_out(c, &go, 1);
+void mo_req_body_parts(struct mo_req *rq, uint64_t max,
+                       void (*part)(struct mo_req *rq, struct mo_span part,
+                                    bool last))
+{
+    struct conn *c = conn_of(rq);
+
+    MO_BUG_ON(c->started || c->body_done || c->body_part);
+    c->parts_max = max;
+    c->body_part = part;
+    if (rq->head->content_length > 0 &&
+        (uint64_t)rq->head->content_length > max) {
+        mo_httpd_conn_refuse(c, 413, "body_too_big",
+                             "the request body is too big");
+        return;
     }
-    mo_httpd_conn_touch(c);
-    mo_httpd_conn_kick(c);
+    await_body(c);
+}
+
+void mo_req_body_pause(struct mo_req *rq, bool paused)
+{
+    struct conn *c = conn_of(rq);
+    uint64_t now = mo_loop_now(c->h->loop);
+
+    if (paused == (c->body_paused != 0) || !c->s)
+        return;
+    if (!paused) {
+        c->body_since += now - c->body_paused;
+        c->body_paused = 0;
+        mo_httpd_conn_touch(c);
+        mo_httpd_conn_kick(c);
+    } else {
+        c->body_paused = now ? now : 1;
+    }
 }
 
 static void hand_over(struct conn *c, struct mo_stream **out,

@@ -34,16 +34,19 @@ struct conn {
     struct mo_list node;
     struct mo_timer timer;
     struct mo_later kick;
-    uint64_t since;      /* ns, start of the current wait */
-    uint64_t body_since; /* ns, when the body was requested */
-    uint64_t begun;      /* ns, when the handler was called */
-    size_t queued_seen;  /* at the last check of the send timer */
+    uint64_t since;       /* ns, start of the current wait */
+    uint64_t body_since;  /* ns, when the body was requested */
+    uint64_t body_paused; /* ns, when it was paused; 0: it is not */
+    uint64_t begun;       /* ns, when the handler was called */
+    size_t queued_seen;   /* at the last check of the send timer */
     struct mo_buf in, headers, body;
     struct mo_span *cur;
-    struct mo_span common; /* lines in place of those of every answer */
     void (*body_done)(struct mo_req *rq, struct mo_span body);
+    void (*body_part)(struct mo_req *rq, struct mo_span part, bool last);
     void (*drain)(struct mo_req *rq);
     size_t body_max;
+    uint64_t parts_max, parts; /* bytes of the body, in parts */
+    uint64_t left;             /* of a sized answer, not written yet */
     unsigned requests;
     int status; /* of the answer; 0 before it */
     enum phase phase;
@@ -57,7 +60,9 @@ struct conn {
     bool answered;  /* the answer is complete */
     bool streaming; /* chunked (or until close) answer in progress */
     bool chunked;
-    bool keep; /* the connection may be used again */
+    bool sized;      /* streaming, with a Content-Length */
+    bool own_policy; /* the answer has a Content-Security-Policy */
+    bool keep;       /* the connection may be used again */
     bool eof;
 };
 

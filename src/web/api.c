@@ -622,6 +622,8 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
     if (rc == 0)
         rc = mo_api_offers_routes(s, api);
     if (rc == 0)
+        rc = mo_api_files_routes(s, api);
+    if (rc == 0)
         rc = mo_api_servers_routes(s, api);
     if (rc == 0)
         rc = mo_api_tokens_routes(s, api);

@@ -22,6 +22,11 @@
  *   POST   /api/sessions/ID/resource  {uri, subscribe?}: read a resource
  *   POST   /api/sessions/ID/complete  {ref, argument, context?}: complete
  *   PUT    /api/sessions/ID/tools     {off}: switch servers and tools off
+ *   GET    /api/sessions/ID/files     path: list its files (api_files.c)
+ *   GET    .../files/content          path: download one
+ *   PUT    .../files/content          path: upload one
+ *   DELETE .../files/content          path: remove one, or a directory
+ *   GET    .../files/archive          all of them as tar
  *   GET    /api/search?q=             search all conversations
  *   GET    /api/audit                 calls, approvals and results
  *   GET    /api/models/available      models that can be selected
@@ -123,6 +128,7 @@
 /* The parts that the requests need; NULL: not there (yet). */
 struct mo_api {
     struct mo_talk *talk; /* says why not */
+    struct mo_loop *loop;
     const struct mo_config_holder *config;
     struct mo_sessions *sessions;
     struct mo_store *store;
@@ -176,6 +182,7 @@ int mo_api_connections_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_offers_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_files_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_spend_routes(struct mo_site *s, struct mo_api *api);
 

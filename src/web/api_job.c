@@ -101,6 +101,19 @@ void mo_api_problem(struct mo_api_job *j, int status, const char *code,
         mo_req_problem(j->rq, status, code, detail);
 }
 
+struct mo_req *mo_api_take(struct mo_api_job *j)
+{
+    struct mo_req *rq = j->rq;
+
+    MO_BUG_ON(j->answered);
+    if (rq) {
+        rq->data = NULL;
+        rq->gone = NULL;
+    }
+    job_free(j);
+    return rq;
+}
+
 void mo_api_over_budget(struct mo_api_job *j, const struct mo_budget_no *no)
 {
     char text[24];

@@ -61,6 +61,8 @@ void mo_api_reply(struct mo_api_job *j,
                   const char *ctype); /* j->status, j->out */
 void mo_api_problem(struct mo_api_job *j, int status, const char *code,
                     const char *detail);
+/* Frees the job: its caller answers the request. NULL: the client has gone. */
+struct mo_req *mo_api_take(struct mo_api_job *j);
 /* Answers 429 with the time to wait. */
 void mo_api_over_budget(struct mo_api_job *j, const struct mo_budget_no *no);
 /* Replies with {"ok":true}, or with the error. */

@@ -49,13 +49,10 @@ static void put_caching(struct mo_req *rq, const struct mo_asset *a)
 
 /* The document of diagrams runs in a frame of the page, with an origin of its
  * own and no network. It says itself which script may run, by its checksum. */
-static const char frame_headers[] =
-    "Content-Security-Policy: sandbox allow-scripts; default-src 'none'; "
-    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'self'\r\n"
-    "X-Content-Type-Options: nosniff\r\n"
-    "Referrer-Policy: no-referrer\r\n"
-    "Cross-Origin-Resource-Policy: same-origin\r\n";
+static const char frame_policy[] =
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'";
 
 static bool is_frame(const char *path)
 {
@@ -69,7 +66,8 @@ static void on_asset(void *ctx, struct mo_req *rq)
     struct mo_span has = mo_http_get(rq->head, "If-None-Match");
 
     if (is_frame(a->path))
-        mo_req_common(rq, mo_span_cstr(frame_headers));
+        mo_req_header(rq, "Content-Security-Policy",
+                      mo_span_cstr(frame_policy));
     put_caching(rq, a);
     mo_req_header(rq, "ETag", mo_span_cstr(a->tag));
     if (has.n > 0 && mo_list_has(has, a->tag))

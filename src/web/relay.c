@@ -415,7 +415,7 @@ int mo_relay_ask(struct mo_relay *r, const struct mo_relay_ask *q,
         .headers = headers,
         .nheaders = MO_COUNT(headers),
         .body = q->body,
-        .total_ms = MO_RELAY_ASK_MS,
+        .total_ms = q->ms ? q->ms : MO_RELAY_ASK_MS,
     };
     struct pass *p = NULL;
 

@@ -74,9 +74,10 @@ struct mo_relay_ask {
     const char *path, *method, *url;
     struct mo_span facts;
     struct mo_span body; /* JSON; empty: none */
+    unsigned ms;         /* 0: MO_RELAY_ASK_MS */
 };
 /* Send a request of our own for that sender. done() is called once, at most
- * MO_RELAY_ASK_MS later; status 0: no answer. */
+ * q->ms later; status 0: no answer. */
 int mo_relay_ask(struct mo_relay *r, const struct mo_relay_ask *q,
                  void (*done)(void *ctx, int status, struct mo_span body),
                  void *ctx, struct mo_err *e);

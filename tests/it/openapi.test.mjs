@@ -150,6 +150,14 @@ test('every answer is as described', async () => {
   assert.equal((await asked(sharing[0], 'get', sharing[1])).shares[0].with, 'corp/team');
   assert.equal((await ask(one, 'get', `/api/sessions/${tab.session}`)).isShared, true);
   assert.deepEqual((await asked(sharing[0], 'delete', sharing[1])).shares, []);
+  const files = [`${one}/files`, `/api/sessions/${tab.session}/files`];
+  assert.equal((await asked(`${files[0]}/content`, 'put', `${files[1]}/content?path=a%2Fb.json`, 201, { one: 1 })).size, 9);
+  assert.deepEqual((await asked(files[0], 'get', files[1])).entries.map((e) => e.name), ['a']);
+  await asked(`${files[0]}/archive`, 'get', `${files[1]}/archive`);
+  await ask(`${files[0]}/content`, 'get', `${files[1]}/content?path=none`, 404);
+  await ask(`${files[0]}/content`, 'put', `${files[1]}/content?path=bin`, 201, {});
+  await asked(`${files[0]}/content`, 'get', `${files[1]}/content?path=bin`);
+  await asked(`${files[0]}/content`, 'delete', `${files[1]}/content?path=a`);
   assert.deepEqual(await asked(`${one}/connections`, 'get', `/api/sessions/${tab.session}/connections`), { connections: [], more: 0 });
   const { messages } = await asked(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`);
   assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "toolbox/box.h"
+#include "toolbox/files.h"
 #include "toolbox/server.h"
 
 struct kit {
@@ -76,14 +77,15 @@ static unsigned open_fds(void)
 /* Run a call to its end; returns the message, or "" if there was no memory. */
 static const char *call(struct kit *k, const char *tool, const char *args)
 {
+    bool is_tool = strncmp(tool, "mo/", 3) != 0;
     char line[1024];
 
     mo_buf_reset(&k->said);
     k->answers = 0;
     (void)snprintf(line, sizeof(line),
-                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
+                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\","
                    "\"params\":{\"name\":\"%s\",\"arguments\":%s}}",
-                   tool, args);
+                   is_tool ? "tools/call" : tool, tool, args);
     tb_server_line(&k->server, mo_span_cstr(line));
     while (k->server.ncalls)
         assert_int_equal(tb_loop_round(&k->box.loop, NULL), 0);
@@ -94,6 +96,8 @@ static const char *call(struct kit *k, const char *tool, const char *args)
 static void open_session(struct kit *k)
 {
     k->server = (struct tb_server){.tools = tb_tools,
+                                   .methods = tb_files_methods,
+                                   .word = tb_files_word,
                                    .instructions = "",
                                    .ctx = &k->box,
                                    .send = on_send,
@@ -130,6 +134,26 @@ static const struct {
     {"search_files",
      "{\"pattern\":\"^t\\\\w+$\",\"regex\":true,\"context\":1,\"glob\":\"*\"}",
      "\"before\":[\"one\"]"},
+    {"mo/files/list", "{\"recursive\":true,\"limit\":2}",
+     "\"name\":\"d\",\"type\":\"directory\""},
+    {"mo/files/list", "{\"recursive\":true,\"after\":\"d/e\"}",
+     "\"entries\":[{\"name\":\"d/e/f.txt\",\"type\":\"file\",\"size\":8,"},
+    {"mo/files/list", "{\"changed_ms\":0}", "\"entries\":["},
+    {"mo/files/list", "{\"path\":\"b\"}", "\"mo.error\":\"not_directory\""},
+    {"mo/files/read", "{\"path\":\"b\",\"offset\":1,\"length\":1}",
+     "\"bytes\":1,\"content\":\"AQ==\""},
+    {"mo/files/read", "{\"path\":\"d\"}", "\"mo.error\":\"is_directory\""},
+    {"mo/files/read", "{\"path\":\"none\"}", "\"mo.error\":\"not_found\""},
+    {"mo/files/read", "{\"path\":\"../x\"}", "\"mo.error\":\"path\""},
+    {"mo/files/mkdir", "{\"path\":\"m/n\"}", "\"result\":{}"},
+    {"mo/files/mkdir", "{\"path\":\"b\"}", "\"mo.error\":\"exists\""},
+    {"mo/files/write", "{\"path\":\"m\",\"content\":\"\"}",
+     "\"mo.error\":\"is_directory\""},
+    {"mo/files/commit", "{\"path\":\"b\",\"temp\":\"b\"}",
+     "\"mo.error\":\"invalid\""},
+    {"mo/files/abort", "{\"path\":\"b\",\"temp\":\".mo-/aaaaaaaaaaa\"}",
+     "\"mo.error\":\"invalid\""},
+    {"mo/files/remove", "{\"path\":\".\"}", "\"mo.error\":\"path\""},
 };
 
 static void every_tool(void **state)
@@ -181,6 +205,49 @@ static void survive_no_memory(void **state)
     tb_server_fini(&k->server);
 }
 
+/* A tree with a file that was uploaded in two parts and a link that leads
+ * outside; then it is removed. */
+static void parts_of_a_file(void **state)
+{
+    struct kit *k = *state;
+    unsigned fds = open_fds();
+    char path[128], args[256], temp[64] = "";
+    const char *got;
+
+    open_session(k);
+    got = call(k, "mo/files/write",
+               "{\"path\":\"t/u.bin\",\"content\":\"AAEC\"}");
+    got = strstr(got, ".mo-");
+    assert_non_null(got);
+    assert_int_equal(sscanf(got, "%63[^\"]", temp), 1);
+    assert_null(strstr(call(k, "mo/files/list", "{\"path\":\"t\"}"), "mo-"));
+    (void)snprintf(args, sizeof(args),
+                   "{\"path\":\"t/u.bin\",\"temp\":\"%s\",\"offset\":3,"
+                   "\"content\":\"Aw==\"}",
+                   temp);
+    assert_non_null(strstr(call(k, "mo/files/write", args), temp));
+    (void)snprintf(args, sizeof(args), "{\"path\":\"t/u.bin\",\"temp\":\"%s\"}",
+                   temp);
+    assert_non_null(
+        strstr(call(k, "mo/files/commit", args), "\"created\":true"));
+    assert_non_null(strstr(call(k, "mo/files/read", "{\"path\":\"t/u.bin\"}"),
+                           "\"content\":\"AAECAw==\""));
+    (void)snprintf(path, sizeof(path), "%s/t/out", k->dir);
+    assert_int_equal(symlink("/etc", path), 0);
+    assert_non_null(
+        strstr(call(k, "mo/files/read", "{\"path\":\"t/out/passwd\"}"),
+               "\"mo.error\":\"path\""));
+    assert_non_null(strstr(
+        call(k, "mo/files/write", "{\"path\":\"t/out/x\",\"content\":\"\"}"),
+        "\"mo.error\":\"path\""));
+    assert_non_null(strstr(call(k, "mo/files/remove", "{\"path\":\"t\"}"),
+                           "\"more\":false"));
+    assert_int_equal(access("/etc/passwd", R_OK), 0);
+    assert_non_null(strstr(call(k, "mo/files/list", "{}"), "\"entries\":[]"));
+    assert_int_equal(open_fds(), fds);
+    tb_server_fini(&k->server);
+}
+
 /* A cancelled search frees everything. */
 static void cancelled_search(void **state)
 {
@@ -209,6 +276,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_tool, setup, teardown),
         cmocka_unit_test_setup_teardown(survive_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(parts_of_a_file, setup, teardown),
         cmocka_unit_test_setup_teardown(cancelled_search, setup, teardown),
     };
 
