@@ -16,6 +16,9 @@
  *   GET    /api/sessions/ID/shares    with whom it is shared (api_shares.c)
  *   PUT    /api/sessions/ID/shares    {with, may}: share it, or withdraw
  *   DELETE /api/sessions/ID/shares    withdraw all
+ *   GET    /api/sessions/ID/grants    what runs without asking (api_grants.c)
+ *   DELETE /api/sessions/ID/grants/GRANT  revoke one answer
+ *   PUT    /api/sessions/ID/mode      {mode}: ask, reads or box
  *   GET    /api/search?q=             search all conversations
  *   GET    /api/audit                 calls, approvals and results
  *   GET    /api/models/available      models that can be selected
@@ -169,6 +172,7 @@ int mo_api_tokens_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_connections_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_grants_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_spend_routes(struct mo_site *s, struct mo_api *api);
 

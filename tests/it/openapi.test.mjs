@@ -144,6 +144,11 @@ test('every answer is as described', async () => {
   assert.equal((await asked(sharing[0], 'get', sharing[1])).shares[0].with, 'corp/team');
   assert.equal((await ask(one, 'get', `/api/sessions/${tab.session}`)).isShared, true);
   assert.deepEqual((await asked(sharing[0], 'delete', sharing[1])).shares, []);
+  const own = `/api/sessions/${tab.session}`;
+  await asked(`${one}/mode`, 'put', `${own}/mode`, 200, { mode: 'box' });
+  assert.equal((await asked(`${one}/grants`, 'get', `${own}/grants`)).mode.name, 'box');
+  await asked(`${one}/mode`, 'put', `${own}/mode`, 200, { mode: 'ask' });
+  await asked(`${one}/grants/{grant}`, 'delete', `${own}/grants/nope`, 404);
   assert.deepEqual(await asked(`${one}/connections`, 'get', `/api/sessions/${tab.session}/connections`), { connections: [], more: 0 });
   const { messages } = await asked(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`);
   assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);

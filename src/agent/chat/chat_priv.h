@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "agent/chat/chat.h"
+#include "agent/chat/chat_mode.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/tally.h"
 #include "agent/chat/turn.h"
@@ -148,6 +149,7 @@ struct chat {
     struct mo_later soon;  /* runs mo_write_ahead_ask() */
     unsigned writes;       /* callbacks that must come before it can end */
     struct remembered remembered;
+    struct chat_mode mode;
 };
 
 struct mo_agent {
