@@ -192,6 +192,28 @@ test('box: the tools of the box, and no other', async () => {
   assert.deepEqual([by.execute_command, by.write_file], ['mode:box', 'mode:box']);
 });
 
+for (const [name, sandbox, network, why] of [
+  ['reaches a host without asking', () => ({ network: { allow: ['example.org'] } }), 'some', 'the box can reach hosts without asking'],
+  ['reaches a host without asking, and asks about others', () => ({ network: { allow: ['example.org'], ask: true } }), 'some', 'the box can reach hosts without asking'],
+  ['asks about every host', () => ({ network: { ask: true } }), 'ask', undefined],
+  ['may write to a folder of the host', (dir) => ({ mounts: [`${dir}:/mnt/share:rw`] }), 'none', 'the box can write to a folder of the host'],
+  ['may read a folder of the host', (dir) => ({ mounts: [`${dir}:/mnt/share:ro`] }), 'none', undefined],
+])
+  test(`box: a box that ${name}`, async (t) => {
+    const share = await mkdtemp(join(tmpdir(), 'mo-share-'));
+    t.after(() => rm(share, { recursive: true, force: true }));
+    const own = await House.start({ config: { sandbox: { driver: 'native', warm: 0, ...sandbox(share) } } });
+    try {
+      const tab = own.tab();
+      const { ready } = await tab.ready();
+      assert.deepEqual([ready.network, ready.approvals.modes.find((m) => m.mode === 'box').why], [network, why]);
+      const put = await fetch(`http://127.0.0.1:${own.server.port}/api/sessions/${tab.session}/mode`, { method: 'PUT', body: '{"mode":"box"}' });
+      assert.equal(put.status, why ? 409 : 200);
+    } finally {
+      await own.stop();
+    }
+  });
+
 test('a card that waits when a mode is set still waits, and an edit in another tab stays a decision', async () => {
   const tab = house.tab();
   await tab.ready();

@@ -5,6 +5,7 @@
 // what happened, why if known, and what to do. Buttons are verbs in sentence case.
 
 import { approvals } from './en/approvals';
+import { approving } from './en/approving';
 import { call } from './en/call';
 import { conversation } from './en/conversation';
 import { format } from './en/format';
@@ -26,6 +27,7 @@ export const en = {
   ...router,
   ...network,
   ...approvals,
+  ...approving,
   ...settings,
   ...servers,
 } as const;
