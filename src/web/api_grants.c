@@ -13,7 +13,7 @@
 #include "web/api_everywhere.h"
 #include "web/api_job.h"
 
-#define BODY_MAX ((size_t)1024)
+#define BODY_MAX ((size_t)64 * 1024)
 
 static const char not_open[] =
     "there is no such session, or it is not open: open it first";
@@ -94,15 +94,18 @@ static void list_grants(struct mo_api_job *j)
 
 static void make_change(struct mo_api_job *j)
 {
-    const struct mo_approval_change by = {
+    struct mo_approval_change by = {
         .session = mo_span_cstr(j->id),
         .grant = mo_buf_view(&j->arg),
         .mode = j->arg.len ? MO_CHAT_ASK : (enum mo_chat_mode)j->mode,
         .who = j->rq->who[0] ? j->rq->who : "operator",
         .door = j->rq->door,
     };
+    struct mo_json_doc doc;
     struct mo_err e;
 
+    if (j->text.len && mo_json_parse(mo_buf_view(&j->text), 0, &doc, NULL) == 0)
+        by.tools = doc.root;
     if (mo_agent_change_approvals(j->api->agent, &by, mo_api_done, j, &e) < 0)
         mo_api_error(j, &e);
 }
@@ -142,6 +145,7 @@ static void put_mode(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api_job *j = NULL;
     struct mo_json_doc doc;
+    struct mo_json tools = {NULL, 0};
 
     if (!is_here(rq->data, rq, body))
         return;
@@ -151,9 +155,13 @@ static void put_mode(struct mo_req *rq, struct mo_span body)
     j->mode = mo_json_parse(body, 0, &doc, NULL) == 0
                   ? mo_chat_mode_named(mo_json_get(doc.root, "mode"))
                   : -1;
-    if (j->mode < 0)
+    if (j->mode >= 0)
+        tools = mo_json_get(doc.root, "tools");
+    if (j->mode < 0 || (tools.p && !mo_json_is(tools, MO_JSON_ARRAY)) ||
+        (tools.p && mo_buf_span(&j->text, mo_json_text(tools)) < 0))
         mo_api_problem(j, 400, "bad_request",
-                       "the body is {mode: \"ask\", \"reads\" or \"box\"}");
+                       "the body is {mode: \"ask\", \"reads\" or \"box\", "
+                       "tools?: [names]}");
     else
         mo_api_if_mine(j, make_change);
 }

@@ -3,7 +3,7 @@
 // that came or changed later; switched off, it lets nothing through any more.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -129,6 +129,18 @@ test('reads: only what says that it reads, and never against a rule', async () =
   assert.ok(all.some((r) => r.kind === 'mode' && r.session === tab.session && r.action === 'reads' && r.decidedBy === 'operator'));
 });
 
+test('reads: of the tools that were shown, if the request names them', async () => {
+  const tab = house.tab();
+  await tab.ready();
+  const put = (tools) => http('PUT', `/api/sessions/${tab.session}/mode`, { mode: 'reads', tools });
+  assert.equal((await put('claims_look')).status, 400);
+  assert.equal((await put(['claims_look', 'claims_edit', 'nobody'])).status, 200);
+  assert.equal((await tab.event('session:approvals'))[0].tools, 1);
+  assert.deepEqual((await turn(tab, claims('look'), claims('lie'), claims('edit'), read('x'))).asked.sort(), ['claims_edit', 'claims_lie', 'read_file']);
+  assert.equal((await put([])).status, 200);
+  assert.deepEqual((await turn(tab, claims('look'))).asked, ['claims_look']);
+});
+
 test('it survives a restart; a tool that came or changed later is asked about', async () => {
   const tab = house.tab();
   await tab.ready();
@@ -202,6 +214,7 @@ for (const [name, sandbox, network, why] of [
   test(`box: a box that ${name}`, async (t) => {
     const share = await mkdtemp(join(tmpdir(), 'mo-share-'));
     t.after(() => rm(share, { recursive: true, force: true }));
+    if (process.getuid() === 0) await chown(share, 1000, 1000); // no box writes what is root's
     const own = await House.start({ config: { sandbox: { driver: 'native', warm: 0, ...sandbox(share) } } });
     try {
       const tab = own.tab();

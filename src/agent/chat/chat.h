@@ -213,6 +213,8 @@ struct mo_approval_change {
     struct mo_span session;
     struct mo_span grant;   /* to revoke; empty: the mode is set */
     enum mo_chat_mode mode; /* else MO_CHAT_ASK */
+    struct mo_json tools;   /* MO_CHAT_READS: an array of names of the tools
+                             * that the person saw; none: all of now */
     const char *who;        /* who may do that, for the audit log */
     const char *door;       /* static, or NULL */
 };

@@ -116,16 +116,27 @@ bool mo_chat_mode_allows(const struct call *k, const struct mo_verdict *v)
     }
 }
 
-/* Notes the tools of now that say they only read. */
-static void note_tools(struct chat *c)
+static bool is_named(struct mo_json names, struct mo_span name)
 {
-    mo_buf_reset(&c->mode.known);
+    if (!names.p)
+        return true;
+    mo_json_each (at, names)
+        if (mo_json_str_eq(at.val, name))
+            return true;
+    return false;
+}
+
+/* Notes the tools of now that say they only read, of those that are named. */
+static void note_tools(const struct chat *c, struct mo_json names,
+                       struct mo_buf *known)
+{
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
         if (only_reads(t) && !mo_changed_tools_is_blocked(c, t) &&
-            c->mode.known.len + KNOWN_DIGEST <= KNOWN_BYTES)
-            mo_buf_put(&c->mode.known, t->digest, KNOWN_DIGEST);
+            is_named(names, t->name) &&
+            known->len + KNOWN_DIGEST <= KNOWN_BYTES)
+            mo_buf_put(known, t->digest, KNOWN_DIGEST);
     }
 }
 
@@ -193,7 +204,8 @@ struct change {
     char session[MO_SESSION_ID_MAX + 1];
     char grant[GRANT_ID_MAX]; /* to revoke; "": the mode is set */
     enum mo_chat_mode mode;
-    unsigned wish; /* number of the wish */
+    unsigned wish;       /* number of the wish */
+    struct mo_buf known; /* reads: as in struct chat_mode */
     char who[MO_PERSON_MAX];
     mo_done_fn *done;
     void *ctx;
@@ -203,6 +215,7 @@ static void finish_change(struct change *x, const struct mo_err *why)
 {
     struct change was = *x;
 
+    mo_buf_fini(&x->known);
     mo_free(x);
     was.done(was.ctx, why);
 }
@@ -235,17 +248,18 @@ static void on_change_stored(void *ctx, const struct mo_err *why)
     finish_change(x, why);
 }
 
-static void set_mode(struct chat *c, const struct change *x)
+static void set_mode(struct chat *c, struct change *x)
 {
+    struct mo_buf old = c->mode.known;
+
     c->mode.set = x->mode;
     c->mode.at = mo_wall_ms();
     memcpy(c->mode.who, x->who, sizeof(c->mode.who));
-    mo_buf_reset(&c->mode.known);
-    if (x->mode == MO_CHAT_READS)
-        note_tools(c);
+    c->mode.known = x->known;
+    x->known = old; /* freed with the change */
 }
 
-static int make_change(struct chat *c, const struct change *x, struct mo_err *e)
+static int make_change(struct chat *c, struct change *x, struct mo_err *e)
 {
     const char *no = mo_chat_mode_refuses(c, x->mode);
     size_t i;
@@ -327,13 +341,18 @@ int mo_agent_change_approvals(struct mo_agent *a,
     memcpy(x->session, c->id, sizeof(x->session));
     memcpy(x->grant, by->grant.n ? by->grant.p : "", by->grant.n);
     snprintf(x->who, sizeof(x->who), "%s", by->who);
+    mo_buf_init(&x->known, KNOWN_BYTES);
+    if (by->mode == MO_CHAT_READS)
+        note_tools(c, by->tools, &x->known);
     if (!by->grant.n) {
         x->wish = ++c->mode.wishes;
         if (by->mode == MO_CHAT_ASK)
             c->mode.set = MO_CHAT_ASK;
     }
     rc = audit_change(x, c, by, e);
-    if (rc < 0)
+    if (rc < 0) {
+        mo_buf_fini(&x->known);
         mo_free(x);
+    }
     return rc;
 }

@@ -12,8 +12,9 @@
  * so a mode that was switched off lets nothing through any more.
  *
  * reads: the annotation is a claim of the tool's server. The mode holds for the
- * tools of the conversation at the moment it was set, by the digests of their
- * definitions: a tool that comes later, or changes, is asked about.
+ * tools of the conversation at the moment it was set (those that the person was
+ * shown, if the request names them), by the digests of their definitions: a
+ * tool that comes later, or changes, is asked about.
  *
  * box: only while nothing in the box can leave it without asking: no network,
  * or one that asks about every host, and no folder of the host to write to.

@@ -119,8 +119,9 @@ export const fetchGrants = (id: string): Promise<Grant[]> =>
   get(`${sessionAt(id)}/grants`, readGrants);
 export const revokeGrant = (id: string, grant: string): Promise<void> =>
   remove(`${sessionAt(id)}/grants/${encodeURIComponent(grant)}`);
-export const setMode = (id: string, mode: string): Promise<unknown> =>
-  post(`${sessionAt(id)}/mode`, (v) => v, { mode }, 'PUT');
+/** tools: names of those that were shown to the user; others are asked about. */
+export const setMode = (id: string, mode: string, tools?: string[]): Promise<unknown> =>
+  post(`${sessionAt(id)}/mode`, (v) => v, { mode, ...(tools ? { tools } : {}) }, 'PUT');
 export const fetchCalls = (id: string, after: number): Promise<SessionCalls> =>
   get(`${sessionAt(id)}/calls?after=${after}`, readCalls);
 export const fetchBoxConnections = (id: string): Promise<BoxConnections> =>
