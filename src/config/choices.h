@@ -58,6 +58,14 @@ enum mo_role {
     MO_ROLES
 };
 
+/* Modes of approval that people may set for their conversations. */
+enum mo_modes {
+    MO_MODES_NONE = 0,
+    MO_MODES_READS = 1,
+    MO_MODES_BOX = 2,
+    MO_MODES_ALL = 3,
+};
+
 /* Which waiting calls a webhook is told about. */
 enum mo_webhook_calls { MO_WEBHOOK_TEAM, MO_WEBHOOK_ALL };
 

@@ -264,6 +264,7 @@ struct mo_config_webhooks {
 struct mo_config_approvals {
     int fallback; /* "default" */
     int64_t timeout_seconds;
+    int modes; /* enum mo_modes */
     struct mo_config_rules rules;
     struct mo_config_webhooks webhooks;
 };

@@ -105,6 +105,12 @@ static const struct mo_key_word actions[] = {
     {"allow", MO_ACTION_ALLOW},
     {"deny", MO_ACTION_DENY},
 };
+static const struct mo_key_word modes[] = {
+    {"all", MO_MODES_ALL},
+    {"reads", MO_MODES_READS},
+    {"box", MO_MODES_BOX},
+    {"none", MO_MODES_NONE},
+};
 static const struct mo_key_word webhook_calls[] = {
     {"team", MO_WEBHOOK_TEAM},
     {"all", MO_WEBHOOK_ALL},
@@ -634,6 +640,7 @@ static const struct mo_key approvals_rows[] = {
     {.name = "timeoutSeconds",
      INT(timeout_seconds, 1, 86400 * 7),
      .def = "600"},
+    {.name = "modes", WORD(modes, modes), .def = "all"},
     {.name = "rules",
      ARRAY(rules, mo_config_rules, rule_keys, MO_KEY_RULES_MAX)},
     {.name = "webhooks",

@@ -69,8 +69,9 @@ struct mo_verdict {
     const struct mo_rule *rule; /* the deciding rule; NULL: the default */
     bool remembered;            /* the rule is a person's */
     bool of_view;               /* the rule is a view's */
-    enum mo_approver approver;  /* ask: who may answer */
-    struct mo_panel panel;      /* ask: who must, instead; need 0: nobody */
+    bool of_mode; /* allow: by the mode of a conversation, not by a rule */
+    enum mo_approver approver; /* ask: who may answer */
+    struct mo_panel panel;     /* ask: who must, instead; need 0: nobody */
 };
 
 /* Checks every pattern, path and condition; the error names the bad one. */

@@ -94,6 +94,44 @@ static int read_rule(struct mo_arena *a, struct mo_json doc, struct mo_rule *r,
     return mo_remembered_rules_read(a, doc, r, e);
 }
 
+/* Says if the operator decides about every call of that tool: a rule without
+ * conditions that is final, or a default that denies. */
+static void put_overridden(struct mo_jw *w, const struct mo_policy *p,
+                           const struct mo_remembered_rule_wish *wish)
+{
+    const struct mo_rules *all = mo_policy_operator_rules(p);
+    const struct mo_subject s = {.server = wish->server, .tool = wish->tool};
+
+    for (size_t i = 0; i < all->n; i++) {
+        const struct mo_rule *r = &all->v[i];
+
+        if (r->nargs || r->claims || r->denials ||
+            mo_rule_misses(r, &s, NULL) != MO_RULE_FITS)
+            continue;
+        if (r->action == MO_ACTION_ASK && !r->final)
+            return;
+        mo_jw_member_obj(w, "overriddenBy");
+        mo_jw_member_u64(w, "index", i);
+        mo_jw_member_cstr(w, "action", actions[r->action]);
+        mo_jw_end(w);
+        return;
+    }
+    if (mo_policy_config(p)->approvals.fallback == MO_ACTION_DENY)
+        mo_jw_member_bool(w, "byDefault", true);
+}
+
+static void put_added(struct mo_buf *out, const struct mo_policy *p,
+                      const struct mo_remembered_rule_wish *wish,
+                      const char *id)
+{
+    struct mo_jw w = mo_jw_object(out);
+
+    mo_jw_member_bool(&w, "ok", true);
+    mo_jw_member_cstr(&w, "id", id);
+    put_overridden(&w, p, wish);
+    mo_jw_end(&w);
+}
+
 static int add_from_json(struct mo_policy *p, struct mo_json doc,
                          struct mo_arena *a, const char *who,
                          struct mo_buf *out, struct mo_err *e)
@@ -114,7 +152,7 @@ static int add_from_json(struct mo_policy *p, struct mo_json doc,
         return mo_fail(e, MO_ENOMEM, "rules: out of memory");
     rc = mo_remembered_rules_add(mo_policy_remembered(p), &wish, id, e);
     if (rc == 0)
-        mo_buf_printf(out, "{\"ok\":true,\"id\":\"%s\"}", id);
+        put_added(out, p, &wish, id);
     return rc;
 }
 

@@ -243,7 +243,7 @@ static void on_any_entry(void *ctx, const struct mo_rows *rows,
     else if (rows->n == 0)
         mo_api_problem(j, 404, "not_found", "there is no such session");
     else
-        put_history(j, &none);
+        j->found(j, &none);
 }
 
 /* A session that has ended has no row, but its history may still be kept. */
@@ -288,6 +288,7 @@ static void read_history(struct mo_api_job *j)
     };
 
     j->markdown = mo_api_says(j->rq, "format", "markdown");
+    j->found = put_history;
     read_rows(j, &r, on_history);
 }
 
@@ -310,16 +311,10 @@ static void put_call(struct mo_jw *w, const struct mo_row *row)
     mo_jw_end(w);
 }
 
-static void on_calls(void *ctx, const struct mo_rows *rows,
-                     const struct mo_err *why)
+static void put_calls(struct mo_api_job *j, const struct mo_rows *rows)
 {
-    struct mo_api_job *j = ctx;
     struct mo_jw w;
 
-    if (why) {
-        mo_api_error(j, why);
-        return;
-    }
     w = mo_jw_object(&j->out);
     mo_jw_member_bool(&w, "more", rows->more);
     mo_jw_member_arr(&w, "calls");
@@ -328,6 +323,21 @@ static void on_calls(void *ctx, const struct mo_rows *rows,
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_api_reply(j, "application/json");
+}
+
+static void on_calls(void *ctx, const struct mo_rows *rows,
+                     const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_read r = {.kind = MO_READ_SESSION,
+                        .session = mo_span_cstr(j->id)};
+
+    if (why)
+        mo_api_error(j, why);
+    else if (rows->n > 0)
+        put_calls(j, rows);
+    else
+        read_rows(j, &r, on_row_of); /* is there such a session? */
 }
 
 static void read_calls(struct mo_api_job *j)
@@ -339,6 +349,7 @@ static void read_calls(struct mo_api_job *j)
         .limit = limit(j->rq, HISTORY),
     };
 
+    j->found = put_calls;
     read_rows(j, &r, on_calls);
 }
 
@@ -623,6 +634,8 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
         rc = mo_api_offers_routes(s, api);
     if (rc == 0)
         rc = mo_api_files_routes(s, api);
+    if (rc == 0)
+        rc = mo_api_grants_routes(s, api);
     if (rc == 0)
         rc = mo_api_servers_routes(s, api);
     if (rc == 0)

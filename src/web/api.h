@@ -27,6 +27,9 @@
  *   PUT    .../files/content          path: upload one
  *   DELETE .../files/content          path: remove one, or a directory
  *   GET    .../files/archive          all of them as tar
+ *   GET    /api/sessions/ID/grants    what runs without asking (api_grants.c)
+ *   DELETE /api/sessions/ID/grants/GRANT  revoke one answer
+ *   PUT    /api/sessions/ID/mode      {mode}: ask, reads or box
  *   GET    /api/search?q=             search all conversations
  *   GET    /api/audit                 calls, approvals and results
  *   GET    /api/models/available      models that can be selected
@@ -183,6 +186,7 @@ int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_offers_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_files_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_grants_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_spend_routes(struct mo_site *s, struct mo_api *api);
 

@@ -13,6 +13,7 @@ struct round { /* one request to all others */
     struct mo_api *api;
     struct mo_api_job *job;
     bool is_list;
+    const char *method;
     unsigned waiting;
     unsigned silent; /* of them gave no answer */
     char url[URL_MAX];
@@ -105,8 +106,8 @@ static void reply_decision(struct round *r)
                                              : "application/problem+json");
     } else if (r->silent) {
         mo_api_problem(r->job, 503, "unavailable",
-                       "another server did not answer, and the call may wait "
-                       "there; try again");
+                       "another server did not answer, and it may be there; "
+                       "try again");
     } else {
         mo_api_problem(r->job, 404, "not_found", r->none);
     }
@@ -143,7 +144,7 @@ static void on_others(void *ctx, const struct mo_other *v, size_t n,
 {
     struct round *r = ctx;
     struct mo_relay_ask q = {
-        .method = r->is_list ? "GET" : "POST",
+        .method = r->is_list ? "GET" : r->method,
         .url = r->url,
         .facts = mo_buf_view(&r->facts),
         .body = r->is_list ? mo_span(NULL, 0) : mo_buf_view(&r->body),
@@ -171,6 +172,7 @@ static struct round *round_new(struct mo_api *api, struct mo_req *rq)
     if (!r)
         return NULL;
     r->api = api;
+    r->method = mo_http_method_name(rq->head->method);
     mo_buf_init(&r->facts, FACTS_MAX);
     mo_buf_init(&r->body, LIST_MAX);
     mo_buf_init(&r->items, LIST_MAX);

@@ -351,6 +351,13 @@ enum mo_share mo_api_row_share(const struct mo_api_job *j,
     return mo_share_of(row->shares, &who);
 }
 
+static bool may_ask(struct mo_api_job *j, const struct mo_row *row)
+{
+    return mo_api_row_is_mine(j, row) ||
+           (j->shared && mo_api_row_share(j, row) >=
+                             (j->approves ? MO_SHARE_APPROVE : MO_SHARE_READ));
+}
+
 static void on_row(void *ctx, const struct mo_rows *rows,
                    const struct mo_err *why)
 {
@@ -358,8 +365,7 @@ static void on_row(void *ctx, const struct mo_rows *rows,
 
     if (why)
         mo_api_error(j, why);
-    else if (rows->n == 0 || !(mo_api_row_is_mine(j, &rows->v[0]) ||
-                               (j->shared && mo_api_row_share(j, &rows->v[0]))))
+    else if (rows->n == 0 || !may_ask(j, &rows->v[0]))
         mo_api_problem(j, 404, "not_found", "there is no such session");
     else if (j->rq == NULL)
         mo_api_problem(j, 408, "gone", "nobody waits for it");
@@ -384,6 +390,12 @@ void mo_api_if_shared(struct mo_api_job *j, mo_api_next *next)
 {
     j->shared = true;
     mo_api_if_mine(j, next);
+}
+
+void mo_api_if_approver(struct mo_api_job *j, mo_api_next *next)
+{
+    j->approves = true;
+    mo_api_if_shared(j, next);
 }
 
 /* Their ids, each with a line end: no id has one. */

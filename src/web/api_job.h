@@ -38,11 +38,14 @@ struct mo_api_job {
     char caller[MO_REQ_CALLER_MAX];   /* the request's */
     struct mo_list node;              /* in api->sharing */
     int share;                        /* enum mo_share of the change */
+    int mode;                         /* enum mo_chat_mode of the change */
     struct mo_buf owner;              /* of the session or connection */
     bool markdown, is_search, shared; /* shared: readers may ask, too */
+    bool approves;                    /* of them: approvers only */
     int status;                       /* of mo_api_reply(); 200 */
     struct mo_buf arg;                /* what the handler needs later */
     void (*next)(struct mo_api_job *j);
+    void (*found)(struct mo_api_job *j, const struct mo_rows *rows); /* api.c */
     uint64_t began; /* mo_now_ns() */
     struct mo_api_pages pages;
     struct mo_buf text; /* of pages.r */
@@ -111,6 +114,8 @@ typedef void mo_api_next(struct mo_api_job *j);
 void mo_api_if_mine(struct mo_api_job *j, mo_api_next *next);
 /* The same, also if the session is shared with the person. */
 void mo_api_if_shared(struct mo_api_job *j, mo_api_next *next);
+/* The same, if it is shared with them for approving. */
+void mo_api_if_approver(struct mo_api_job *j, mo_api_next *next);
 /* What the person may do with the session of the row, beside its owner. */
 enum mo_share mo_api_row_share(const struct mo_api_job *j,
                                const struct mo_row *row);

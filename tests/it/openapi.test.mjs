@@ -158,6 +158,11 @@ test('every answer is as described', async () => {
   await ask(`${files[0]}/content`, 'put', `${files[1]}/content?path=bin`, 201, {});
   await asked(`${files[0]}/content`, 'get', `${files[1]}/content?path=bin`);
   await asked(`${files[0]}/content`, 'delete', `${files[1]}/content?path=a`);
+  const own = `/api/sessions/${tab.session}`;
+  await asked(`${one}/mode`, 'put', `${own}/mode`, 200, { mode: 'box' });
+  assert.equal((await asked(`${one}/grants`, 'get', `${own}/grants`)).mode.name, 'box');
+  await asked(`${one}/mode`, 'put', `${own}/mode`, 200, { mode: 'ask' });
+  await asked(`${one}/grants/{grant}`, 'delete', `${own}/grants/nope`, 404);
   assert.deepEqual(await asked(`${one}/connections`, 'get', `/api/sessions/${tab.session}/connections`), { connections: [], more: 0 });
   const { messages } = await asked(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`);
   assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);

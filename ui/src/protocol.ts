@@ -157,6 +157,22 @@ const connection = object({
 export type Connection = Checked<typeof connection>;
 export const CONNECT = 'network:connect'; // the name of its tool
 
+/** What runs in the conversation without asking. */
+const ownApprovals = object({
+  mode: or(str, 'ask'), // 'ask', 'reads' or 'box'
+  by: or(str, ''), // who set it
+  at: or(num, 0),
+  tools: or(num, 0), // reads: so many tools
+  modes: or(list(object({ mode: str, why: or(str, '') })), []), // why: it cannot be set
+  grants: or(num, 0),
+});
+export type OwnApprovals = Checked<typeof ownApprovals>;
+
+const grant = object({
+  id: str, server: or(str, ''), tool: str, action: str, who: or(str, ''), at: or(num, 0),
+});
+export type Grant = Checked<typeof grant>;
+
 // --- server to page: the arguments of each event -------------------------------
 
 /** A server that is switched off in a conversation, or one of its tools. */
@@ -175,6 +191,8 @@ const ready = object({
   keepsFiles: or(bool, false), // they outlive the sandbox
   mounts: or(list(str), []), // HOST:BOX:ro
   shared: or(str, ''), // 'read' or 'approve': somebody else's conversation
+  network: or(str, ''), // of the box: 'none', 'ask' or 'some'
+  approvals: or(ownApprovals, null),
 });
 export type Ready = Checked<typeof ready>;
 
@@ -193,6 +211,7 @@ const outputMeta = object({
   durationMs: or(num, 0),
   truncated: or(bool, false),
   route: or(failoverRoute, null),
+  by: or(str, ''), // who or what decided about the call
 });
 
 const responseMeta = object({
@@ -231,6 +250,7 @@ export const EVENTS = {
   'agent:error': [str, or(errorMeta, null)],
   'tool:approval_required': [approval, any],
   'tool:approved_by': [object({ ...panel, callId: str, firstId: or(str, '') }), any],
+  'session:approvals': [ownApprovals, any],
   'session:shared': [object({ open: bool, may: str }), any],
   'tool:resolved': [
     object({
@@ -570,6 +590,13 @@ export interface Draft {
   args?: Record<string, string>;
 }
 
+const keptRule = object({
+  id: str,
+  overriddenBy: or(object({ index: num }), null), // a rule of the operator decides
+  byDefault: or(bool, false), // the default denies what no rule of the operator allows
+});
+export type KeptRule = Checked<typeof keptRule>;
+
 const ruleTrial = object({
   action: str,
   by: str,
@@ -747,6 +774,7 @@ export const readConnections = (v: unknown): OwnConnection[] =>
 export const readConnectUrl = (v: unknown): string =>
   object({ url: str })(v, 'connection').url;
 export const readRules = (v: unknown): Rules => rules(v, 'rules');
+export const readKeptRule = (v: unknown): KeptRule => keptRule(v, 'rule');
 export const readRuleTrial = (v: unknown): RuleTrial => ruleTrial(v, 'try');
 export const readEntries = (v: unknown): Entry[] =>
   object({ messages: list(entry) })(v, 'history').messages;
@@ -767,6 +795,8 @@ export const readTools = (v: unknown): ServerTool[] =>
 export const readToolTrial = (v: unknown): ToolTrial => toolTrial(v, 'call');
 const share = object({ with: str, may: str, at: or(num, 0), by: or(str, '') });
 export type Share = Checked<typeof share>;
+export const readGrants = (v: unknown): Grant[] =>
+  object({ grants: list(grant) })(v, 'grants').grants;
 export const readShares = (v: unknown): Share[] =>
   object({ shares: list(share) })(v, 'shares').shares;
 

@@ -123,6 +123,8 @@ void mo_agent_reload(struct mo_agent *a, const struct mo_agent_opts *o)
 
         c->repick = true;
         mo_chat_calls_judge_again(c);
+        if (c->ready && c->mode.set != MO_CHAT_ASK)
+            mo_chat_event_approvals(c); /* it may have no effect now */
     }
 }
 

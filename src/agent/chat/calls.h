@@ -23,6 +23,7 @@ struct call {
     bool canceled;                  /* asked to stop while running */
     bool in_line;                   /* may run, waits for other calls to end */
     bool started;                   /* sent, not yet answered */
+    bool of_mode;                   /* chat_mode.h lets it through */
     const struct mo_tool *tool;     /* NULL: there is no tool of that name */
     struct routed_tool *routed;     /* owns the tool: router.c; or NULL */
     struct mo_buf id;               /* the provider's, may be empty */
@@ -50,7 +51,9 @@ struct call {
     struct mo_budget_ask budget; /* turn_budget.c */
     struct ack ack;              /* of the decision that is being written */
     int kept;          /* 1: the decision is remembered; -1: it failed */
-    const char *by;    /* "person", "rule", "remembered", "time", "cancel" */
+    const char *by;    /* "person", "rule", "remembered", "time", "cancel",
+                        * or a mode of chat_mode.h ("mode:reads"), which the
+                        * person `who` has set */
     char who[WHO_MAX]; /* the member who decided; or empty */
     struct mo_door door;
     enum mo_answered answered; /* who approved these bytes */
@@ -137,6 +140,8 @@ int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct mo_verdict mo_chat_call_verdict(const struct call *k);
+/* Notes by what the call is allowed. */
+void mo_chat_call_allowed(struct call *k, const struct mo_verdict *v);
 /* The call in the form that policy/policy.h judges. */
 struct mo_policy_call mo_chat_call_for_policy(const struct call *k);
 /* After the rules changed: rejects pending calls that are denied now. */

@@ -539,6 +539,7 @@ void mo_chat_free(struct chat *c)
     mo_buf_fini(&c->turn.thought);
     mo_tools_off_free(c);
     mo_arena_fini(&c->remembered.arena);
+    mo_buf_fini(&c->mode.known);
     mo_agent_forget(c);
     mo_free(c);
 }
@@ -594,6 +595,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);
     mo_arena_init(&c->remembered.arena, REMEMBERED_BYTES);
+    mo_buf_init(&c->mode.known, KNOWN_BYTES);
     mo_later_init(&c->later, settle_later);
     mo_later_init(&c->soon, mo_write_ahead_ask);
     mo_timer_init(&c->calls.expiry, mo_chat_calls_expire);

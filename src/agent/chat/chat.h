@@ -223,6 +223,28 @@ struct mo_decision {
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
                     mo_ack_fn *done, void *ctx);
 
+/* --- what runs in a conversation without asking (chat_mode.h) ------------- */
+
+enum mo_chat_mode { MO_CHAT_ASK, MO_CHAT_READS, MO_CHAT_BOX, MO_CHAT_MODES };
+const char *mo_chat_mode_name(enum mo_chat_mode m);
+int mo_chat_mode_named(struct mo_json name); /* -1: no such name */
+
+struct mo_approval_change {
+    struct mo_span session;
+    struct mo_span grant;   /* to revoke; empty: the mode is set */
+    enum mo_chat_mode mode; /* else MO_CHAT_ASK */
+    struct mo_json tools;   /* MO_CHAT_READS: an array of names of the tools
+                             * that the person saw; none: all of now */
+    const char *who;        /* who may do that, for the audit log */
+    const char *door;       /* static, or NULL */
+};
+/* The conversation must be open here (MO_EPOLICY; see mo_agent_title()).
+ * MO_EPOLICY: also if the mode is not permitted; MO_ENOTFOUND: no such grant.
+ * done() is called once, from the loop, when the change holds and is stored. */
+int mo_agent_change_approvals(struct mo_agent *a,
+                              const struct mo_approval_change *by,
+                              mo_done_fn *done, void *ctx, struct mo_err *e);
+
 /* A person who need not be a member: one whom a rule names (policy/panel.h). */
 struct mo_decider {
     struct mo_identity person;

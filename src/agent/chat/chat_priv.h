@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "agent/chat/chat.h"
+#include "agent/chat/chat_mode.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/tally.h"
 #include "agent/chat/turn.h"
@@ -150,6 +151,7 @@ struct chat {
     unsigned writes;       /* callbacks that must come before it can end */
     struct remembered remembered;
     struct tools_off *off; /* NULL: nothing is switched off */
+    struct chat_mode mode;
 };
 
 struct mo_agent {

@@ -323,9 +323,19 @@ void mo_chat_event_output(struct call *k)
     mo_jw_member_cstr(w, "state", mo_call_state_name(k->state));
     mo_jw_member_u64(w, "durationMs", k->took_ms);
     mo_jw_member_bool(w, "truncated", k->content.len > MO_ENTRY_RESULT_MAX);
+    mo_jw_member_opt(w, "by", mo_span_cstr(k->by));
     if (k->route.len > 0)
         put_json(w, "route", mo_buf_view(&k->route));
     event_send(&ev, k->chat, NULL, "tool:output");
+}
+
+void mo_chat_event_approvals(struct chat *c)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_chat_mode_tell(w, c);
+    event_send(&ev, c, NULL, "session:approvals");
 }
 
 void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
@@ -450,6 +460,10 @@ static void send_ready(struct chat *c, struct mo_member *m)
     mo_jw_member_arr(w, "mounts");
     for (size_t i = 0; !m->reads && c->info.mounts && c->info.mounts[i]; i++)
         mo_jw_cstr(w, c->info.mounts[i]);
+    mo_jw_end(w);
+    mo_jw_member_cstr(w, "network", mo_chat_box_network(c));
+    mo_jw_member_obj(w, "approvals");
+    mo_chat_mode_tell(w, c);
     mo_jw_end(w);
     if (m->reads)
         mo_jw_member_cstr(w, "shared", m->may_decide ? "approve" : "read");

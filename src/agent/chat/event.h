@@ -45,6 +45,8 @@ void mo_chat_event_resolved(struct call *k, bool approved);
 void mo_chat_event_relay(struct chat *c, const struct call *k, const char *name,
                          struct mo_json params);
 void mo_chat_event_output(struct call *k);
+/* The mode or the grants have changed. */
+void mo_chat_event_approvals(struct chat *c);
 void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
                           const struct elicit_view *v);
 /* A host that the box asks about, as in mo_connections_put(). */

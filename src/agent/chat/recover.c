@@ -10,8 +10,9 @@
 /* Maps the stored text to the constant that struct call points to. */
 static const char *read_by(struct mo_json v)
 {
-    static const char *const known[] = {"person", "rule", "remembered", "time",
-                                        "cancel"};
+    static const char *const known[] = {"person",  "rule",   "remembered",
+                                        "time",    "cancel", "mode:reads",
+                                        "mode:box"};
 
     for (size_t i = 0; i < MO_COUNT(known); i++)
         if (mo_json_str_eq(v, mo_span_cstr(known[i])))

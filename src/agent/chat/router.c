@@ -301,8 +301,7 @@ static void judge_stand_in(struct call *k, const struct stand_in *a)
     }
     switch (v.action) {
     case MO_ACTION_ALLOW:
-        k->by = v.remembered ? "remembered" : "rule";
-        k->who[0] = '\0';
+        mo_chat_call_allowed(k, &v);
         mo_chat_call_send(k);
         return;
     case MO_ACTION_DENY:

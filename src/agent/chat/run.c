@@ -203,9 +203,9 @@ static void on_box_ready(void *ctx, const struct mo_session_info *info,
 /* --- check that the tool is unchanged ------------------------------------ */
 
 /* A list request to a server. While a call waited for approval its server may
- * have changed the tool, so the list is read again before the call is sent. A
- * call that was allowed at once is checked only if the gateway reported a
- * change. */
+ * have changed the tool, so the list is read again before the call is sent; so
+ * it is for a call that a mode lets through, about which nobody was asked. A
+ * call that a rule allowed is checked only if the gateway reported a change. */
 struct tool_check {
     struct mo_gw_read read; /* the server's name follows this struct */
     struct call *call;
@@ -342,7 +342,7 @@ static int start_call(struct call *k, struct mo_err *e)
     if (mo_gateway_client_open(k->chat, e) < 0)
         return e->code;
     if (k->tool->source == SOURCE_SERVERS &&
-        (k->expires != 0 || k->chat->stale))
+        (k->expires != 0 || k->of_mode || k->chat->stale))
         return mo_chat_call_check_tool(k, k->tool->def.server, e);
     if (k->tool->source == SOURCE_SERVERS)
         mo_chat_call_send(k);

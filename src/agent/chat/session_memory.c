@@ -1,14 +1,19 @@
-/* session_memory.c - settings stored with a session: the model, the title, and
- * decisions remembered for the session.
+/* session_memory.c - settings stored with a session: the model, the title, the
+ * mode, and decisions remembered for the session.
  *
  * Decisions remembered for always are stored by policy (remembered_rules). The
  * others form one small document in the session's row:
  *
  *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
- *                            "action":"allow"}],"toolsOff":[...]} */
+ *      "action":"allow","id":"...","who":"...","at":1763330000000}],
+ *    "toolsOff":[...],"mode":{...}}
+ *
+ * Rows of older versions have no id, who and at: the id of such a rule is its
+ * place ("old-0"). */
 #include "agent/chat/session_memory.h"
 
 #include "agent/chat/calls.h"
+#include "agent/chat/chat_mode.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/tools_off.h"
@@ -16,35 +21,78 @@
 
 #define TITLE_MAX 80
 
-static int add_rule(struct remembered *r, struct mo_span server,
-                    struct mo_span tool, enum mo_action action)
+static int add_rule(struct remembered *r, const struct mo_rule *from,
+                    const struct grant_note *note)
 {
     struct mo_rule *rule = &r->v[r->rules.n];
+    struct grant_note *n = &r->notes[r->rules.n];
 
     if (r->rules.n >= REMEMBERED_MAX)
         return MO_EBUSY;
-    *rule = (struct mo_rule){.action = action,
-                             .server = mo_span_dup(&r->arena, server),
-                             .tool = mo_span_dup(&r->arena, tool)};
-    if (rule->server.p == NULL || rule->tool.p == NULL)
+    *rule = (struct mo_rule){.action = from->action,
+                             .server = mo_span_dup(&r->arena, from->server),
+                             .tool = mo_span_dup(&r->arena, from->tool)};
+    *n = *note;
+    n->who = mo_span_dup(&r->arena, note->who);
+    if (rule->server.p == NULL || rule->tool.p == NULL || n->who.p == NULL)
         return MO_ENOMEM;
+    if (!n->id[0])
+        (void)snprintf(n->id, sizeof(n->id), "old-%zu", r->rules.n);
     r->rules.v = r->v;
     r->rules.of_session = true;
     r->rules.n++;
     return 0;
 }
 
-static int remember_rule(struct chat *c, const struct mo_tool *t,
-                         enum mo_action action)
+static int remember_rule(const struct call *k, enum mo_action action)
 {
+    const struct mo_tool *t = k->tool;
+    struct grant_note note = {.who = mo_span_cstr(k->who), .at = mo_wall_ms()};
     mo_autobuf struct mo_buf tool = {.max = 512};
     mo_autobuf struct mo_buf server = {.max = 512};
+    struct mo_rule rule = {.action = action};
 
     if (mo_match_literal(&server, t->def.server) < 0 ||
         mo_match_literal(&tool, t->def.name) < 0)
         return MO_ENOMEM;
-    return add_rule(&c->remembered, mo_buf_view(&server), mo_buf_view(&tool),
-                    action);
+    mo_random_token(note.id, GRANT_BYTES);
+    rule.server = mo_buf_view(&server);
+    rule.tool = mo_buf_view(&tool);
+    return add_rule(&k->chat->remembered, &rule, &note);
+}
+
+size_t mo_session_memory_find(const struct chat *c, struct mo_span grant)
+{
+    const struct remembered *r = &c->remembered;
+
+    for (size_t i = 0; i < r->rules.n; i++)
+        if (mo_span_is(grant, r->notes[i].id))
+            return i;
+    return REMEMBERED_MAX;
+}
+
+/* The others are copied into a new arena: an arena frees nothing. */
+int mo_session_memory_drop(struct chat *c, size_t drop)
+{
+    struct remembered *r = &c->remembered;
+    struct remembered *fresh = mo_new(struct remembered);
+    int rc = fresh ? 0 : MO_ENOMEM;
+
+    if (fresh)
+        mo_arena_init(&fresh->arena, REMEMBERED_BYTES);
+    for (size_t i = 0; rc == 0 && i < r->rules.n; i++)
+        if (i != drop)
+            rc = add_rule(fresh, &r->v[i], &r->notes[i]);
+    if (rc == 0) {
+        mo_arena_fini(&r->arena);
+        *r = *fresh;
+        r->rules.v = r->v;
+        r->rules.of_session = true;
+    } else if (fresh) {
+        mo_arena_fini(&fresh->arena);
+    }
+    mo_free(fresh);
+    return rc;
 }
 
 static int remember_always(struct call *k, const struct mo_decision *d,
@@ -61,6 +109,24 @@ static int remember_always(struct call *k, const struct mo_decision *d,
 
     return mo_remembered_rules_add(
         mo_policy_remembered(k->chat->agent->o.policy), &wish, id, e);
+}
+
+static void on_memory_saved(void *ctx, const struct mo_err *why)
+{
+    struct chat *c = ctx;
+
+    c->writes--;
+    if (why)
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+    mo_chat_settle(c);
+}
+
+/* Members are told when it is stored: they may read the list then. */
+static void on_grant_saved(void *ctx, const struct mo_err *why)
+{
+    if (!why)
+        mo_chat_event_approvals(ctx);
+    on_memory_saved(ctx, why);
 }
 
 int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
@@ -81,27 +147,32 @@ int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
                        "requires approval of each call.");
     if (d->remember == MO_REMEMBER_ALWAYS)
         return remember_always(k, d, e);
-    rc = remember_rule(c, k->tool,
-                       d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY);
+    rc = remember_rule(k, d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY);
     if (rc < 0)
         return mo_fail(e, rc,
                        "The decision was not remembered: this session "
                        "remembers no more than 64.");
-    mo_session_memory_save(c);
+    if (mo_session_memory_store(c, on_grant_saved, c, e) == 0)
+        c->writes++;
     return 0;
 }
 
 static void read_rule(struct chat *c, struct mo_json v)
 {
     struct remembered *r = &c->remembered;
-    struct mo_span server = {NULL, 0}, tool = {NULL, 0};
-    bool allow = mo_json_str_eq(mo_json_get(v, "action"), MO_SPAN("allow"));
+    struct mo_rule rule = {.action = MO_ACTION_DENY};
+    struct grant_note note = {.who = MO_SPAN("")};
 
-    if (mo_json_str(mo_json_get(v, "server"), &r->arena, &server) == 0 &&
-        mo_json_str(mo_json_get(v, "tool"), &r->arena, &tool) == 0 &&
-        tool.n > 0)
-        (void)add_rule(r, server, tool,
-                       allow ? MO_ACTION_ALLOW : MO_ACTION_DENY);
+    if (mo_json_str_eq(mo_json_get(v, "action"), MO_SPAN("allow")))
+        rule.action = MO_ACTION_ALLOW;
+    if (mo_json_str_copy(mo_json_get(v, "id"), note.id, sizeof(note.id)) < 0)
+        note.id[0] = '\0';
+    (void)mo_json_str(mo_json_get(v, "who"), &r->arena, &note.who);
+    (void)mo_json_u64(mo_json_get(v, "at"), &note.at);
+    if (mo_json_str(mo_json_get(v, "server"), &r->arena, &rule.server) == 0 &&
+        mo_json_str(mo_json_get(v, "tool"), &r->arena, &rule.tool) == 0 &&
+        rule.tool.n > 0)
+        (void)add_rule(r, &rule, &note);
 }
 
 void mo_session_memory_read(struct chat *c, struct mo_json doc)
@@ -115,32 +186,26 @@ void mo_session_memory_read(struct chat *c, struct mo_json doc)
         read_rule(c, at.val);
     if (mo_json_get(doc, "toolsOff").p)
         (void)mo_tools_off_read(c, mo_json_get(doc, "toolsOff"), &e);
+    mo_chat_mode_read(c, mo_json_get(doc, "mode"));
 }
 
-static void put_rules(struct mo_jw *w, const struct mo_rules *rules)
+static void put_rules(struct mo_jw *w, const struct remembered *all)
 {
     mo_jw_member_arr(w, "rules");
-    for (size_t i = 0; i < rules->n; i++) {
-        const struct mo_rule *r = &rules->v[i];
+    for (size_t i = 0; i < all->rules.n; i++) {
+        const struct mo_rule *r = &all->v[i];
 
         mo_jw_obj(w);
         mo_jw_member(w, "server", r->server);
         mo_jw_member(w, "tool", r->tool);
         mo_jw_member_cstr(w, "action",
                           r->action == MO_ACTION_ALLOW ? "allow" : "deny");
+        mo_jw_member_cstr(w, "id", all->notes[i].id);
+        mo_jw_member_opt(w, "who", all->notes[i].who);
+        mo_jw_member_u64(w, "at", all->notes[i].at);
         mo_jw_end(w);
     }
     mo_jw_end(w);
-}
-
-static void on_memory_saved(void *ctx, const struct mo_err *why)
-{
-    struct chat *c = ctx;
-
-    c->writes--;
-    if (why)
-        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-    mo_chat_settle(c);
 }
 
 /* The first line of the first message becomes the title. */
@@ -154,23 +219,38 @@ void mo_session_memory_title(struct chat *c, struct mo_span text)
     mo_session_memory_save(c);
 }
 
-void mo_session_memory_save(struct chat *c)
+static void put_memory(struct mo_buf *b, const struct chat *c)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_SESSION_DATA_MAX};
-    struct mo_jw w;
-    struct mo_err e;
+    struct mo_jw w = mo_jw_object(b);
 
-    if (c->hold == NULL)
-        return;
-    w = mo_jw_object(&b);
     mo_jw_member(&w, "model", mo_buf_view(&c->model.id));
     mo_jw_member_opt(&w, "title", mo_buf_view(&c->title));
-    put_rules(&w, &c->remembered.rules);
+    put_rules(&w, &c->remembered);
     if (c->off)
         mo_tools_off_put(&w, c);
+    mo_chat_mode_put(&w, c);
     mo_jw_end(&w);
-    if (mo_buf_err(&b) == 0 &&
-        mo_session_keep(c->hold, mo_buf_view(&b), on_memory_saved, c, &e) == 0)
+}
+
+int mo_session_memory_store(struct chat *c, mo_done_fn *done, void *ctx,
+                            struct mo_err *e)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_SESSION_DATA_MAX};
+
+    if (c->hold == NULL)
+        return mo_fail(e, MO_ECLOSED, "the session is not open");
+    put_memory(&b, c);
+    if (mo_buf_err(&b))
+        return mo_fail(e, mo_buf_err(&b),
+                       "the settings of this conversation are too large");
+    return mo_session_keep(c->hold, mo_buf_view(&b), done, ctx, e);
+}
+
+void mo_session_memory_save(struct chat *c)
+{
+    struct mo_err e;
+
+    if (mo_session_memory_store(c, on_memory_saved, c, &e) == 0)
         c->writes++;
 }
 

@@ -1,11 +1,13 @@
-/* session_memory.h - settings stored with a session: the model, the title, and
- * decisions remembered for the session.
+/* session_memory.h - settings stored with a session: the model, the title, its
+ * mode of approval (chat_mode.h), and decisions remembered for the session
+ * (grants).
  *
  * Limit: REMEMBERED_MAX decisions. */
 #ifndef MO_AGENT_CHAT_SESSION_MEMORY_H
 #define MO_AGENT_CHAT_SESSION_MEMORY_H
 
 #include "base/mem.h"
+#include "base/rand.h"
 #include "codec/json/json.h"
 #include "policy/policy.h"
 
@@ -16,9 +18,19 @@ struct mo_decision;
 #define REMEMBERED_MAX   64
 #define REMEMBERED_BYTES ((size_t)64 * 1024)
 
+#define GRANT_BYTES  9
+#define GRANT_ID_MAX (MO_TOKEN_LEN(GRANT_BYTES) + 1)
+
+struct grant_note { /* beside a rule: who made it */
+    char id[GRANT_ID_MAX];
+    struct mo_span who; /* empty: unknown */
+    uint64_t at;        /* wall ms; 0: unknown */
+};
+
 struct remembered { /* the person's rules for one session */
     struct mo_arena arena;
     struct mo_rule v[REMEMBERED_MAX];
+    struct grant_note notes[REMEMBERED_MAX];
     struct mo_rules rules;
 };
 
@@ -28,5 +40,12 @@ int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
                                struct mo_err *e);
 void mo_session_memory_title(struct chat *c, struct mo_span text);
 void mo_session_memory_save(struct chat *c);
+/* The same; done() once, later, when it is stored. */
+int mo_session_memory_store(struct chat *c, mo_done_fn *done, void *ctx,
+                            struct mo_err *e);
+/* The number of the grant; REMEMBERED_MAX: there is none of that id. */
+size_t mo_session_memory_find(const struct chat *c, struct mo_span grant);
+/* Forgets the grant of that number, in memory. MO_ENOMEM: it is still there. */
+int mo_session_memory_drop(struct chat *c, size_t i);
 
 #endif

@@ -75,8 +75,22 @@ struct mo_policy_call mo_chat_call_for_policy(const struct call *k)
 struct mo_verdict mo_chat_call_verdict(const struct call *k)
 {
     struct mo_policy_call c = mo_chat_call_for_policy(k);
+    struct mo_verdict v = mo_policy_judge(k->chat->agent->o.policy, &c);
 
-    return mo_policy_judge(k->chat->agent->o.policy, &c);
+    if (mo_chat_mode_allows(k, &v)) {
+        v.action = MO_ACTION_ALLOW;
+        v.of_mode = true;
+    }
+    return v;
+}
+
+void mo_chat_call_allowed(struct call *k, const struct mo_verdict *v)
+{
+    k->of_mode = v->of_mode;
+    k->by = v->of_mode      ? mo_chat_mode_by(k->chat)
+            : v->remembered ? "remembered"
+                            : "rule";
+    snprintf(k->who, sizeof(k->who), "%s", v->of_mode ? k->chat->mode.who : "");
 }
 
 static struct mo_span reason_of(const struct mo_verdict *v)
@@ -108,19 +122,32 @@ void mo_chat_calls_judge_again(struct chat *c)
     mo_chat_calls_arm(c);
 }
 
+static int fit_schema(const struct call *k, struct mo_err *e)
+{
+    const struct mo_span schema = k->tool->def.schema;
+
+    return mo_exact_fits((struct mo_json){schema.p, schema.n},
+                         (struct mo_json){k->args.p, k->args.len}, e);
+}
+
 static void judge_call(struct call *k)
 {
     struct mo_verdict v = mo_chat_call_verdict(k);
+    struct mo_err e;
 
     switch (v.action) {
     case MO_ACTION_ALLOW:
         k->state = MO_CALL_RUNNING;
-        k->by = v.remembered ? "remembered" : "rule";
+        mo_chat_call_allowed(k, &v);
         return;
     case MO_ACTION_DENY:
         call_deny(k, reason_of(&v));
         return;
     default:
+        if (fit_schema(k, &e) < 0) { /* a yes could not make it run */
+            mo_chat_call_refuse(k, "rule", "The call was not run: %s.", e.msg);
+            return;
+        }
         k->state = MO_CALL_PENDING;
         mo_chat_call_set_expiry(k, UINT64_MAX);
     }
@@ -222,14 +249,6 @@ static bool is_digest_true(struct call *k)
     memcpy(approved, k->digest, sizeof(approved));
     mo_chat_calls_digest(k);
     return strcmp(approved, k->digest) == 0;
-}
-
-static int fit_schema(const struct call *k, struct mo_err *e)
-{
-    const struct mo_span schema = k->tool->def.schema;
-
-    return mo_exact_fits((struct mo_json){schema.p, schema.n},
-                         (struct mo_json){k->args.p, k->args.len}, e);
 }
 
 bool mo_chat_call_may_run(struct call *k)

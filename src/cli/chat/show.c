@@ -233,8 +233,23 @@ static void say_json(struct cli_chat *t, const char *before, struct mo_json v)
     mo_chat_cmd_say(t, "%s%.*s", before, (int)b.len, b.len ? b.p : "");
 }
 
+/* Says if calls run without asking. */
+static void say_mode(struct cli_chat *t, struct mo_json approvals)
+{
+    struct mo_json mode = mo_json_get(approvals, "mode");
+
+    if (t->tty && mode.p && !mo_json_str_eq(mode, MO_SPAN("ask")))
+        say_json(t, "some calls run without asking: mode ", mode);
+}
+
+static void on_approvals(struct cli_chat *t, struct mo_json args)
+{
+    say_mode(t, mo_json_at(args, 0));
+}
+
 static void on_ready(struct cli_chat *t, struct mo_json args)
 {
+    say_mode(t, mo_json_get(mo_json_at(args, 0), "approvals"));
     if (t->tty && !t->history) {
         say_json(t, "model ", mo_json_get(mo_json_at(args, 0), "model"));
         mo_chat_cmd_say(t, "session %s; /help says what else there is",
@@ -377,6 +392,7 @@ static const struct {
 } events[] = {
     {"system:ready", on_ready},
     {"session:history", on_history},
+    {"session:approvals", on_approvals},
     {"agent:delta", on_delta},
     {"agent:response", on_response},
     {"agent:error", on_error},

@@ -5,6 +5,7 @@
 // what happened, why if known, and what to do. Buttons are verbs in sentence case.
 
 import { approvals } from './en/approvals';
+import { approving } from './en/approving';
 import { call } from './en/call';
 import { content } from './en/content';
 import { conversation } from './en/conversation';
@@ -30,6 +31,7 @@ export const en = {
   ...router,
   ...network,
   ...approvals,
+  ...approving,
   ...settings,
   ...servers,
 } as const;

@@ -88,20 +88,31 @@ export function briefOf(args: Args): string {
 export interface Claim {
   label: string;
   why: string;
+  isCalm?: boolean; // nothing to be careful about
 }
 
-/** The annotations of a tool as labels. They are claims of its server. */
+export const BOX = 'box'; // the server's name of the conversation's own box
+
+/** The sandbox of a conversation: what it can reach is known, not claimed. */
+function sandboxClaim(network: string): Claim | null {
+  if (network === 'none') return { label: t('claim.box'), why: t('claim.boxNone'), isCalm: true };
+  if (network === 'ask') return { label: t('claim.boxAsk'), why: t('claim.boxAskWhy'), isCalm: true };
+  return network ? { label: t('claim.boxNetwork'), why: t('claim.boxNetworkWhy') } : null;
+}
+
+/** The annotations of a tool as labels. They are claims of its server. network:
+ *  of a tool of the conversation's own box, as the server says. */
 export function claimsOf(
-  annotations: Approval['annotations'] | Tool['annotations'],
+  annotations: Approval['annotations'] | Tool['annotations'], network = '',
 ): Claim[] {
   const out: Claim[] = [];
-  if (!annotations) return out;
-  const say = (label: string, why: string) => out.push({ label, why });
-  if (annotations['readOnlyHint'] === true)
-    say(t('claim.reads'), t('claim.readsWhy'));
-  else if (annotations['destructiveHint'] !== false)
-    say(t('claim.changes'), t('claim.changesWhy'));
-  if (annotations['openWorldHint'] === true)
-    say(t('claim.outside'), t('claim.outsideWhy'));
+  const sandbox = sandboxClaim(network);
+  if (annotations?.['readOnlyHint'] === true)
+    out.push({ label: t('claim.reads'), why: t('claim.readsWhy'), isCalm: true });
+  else if (annotations && annotations['destructiveHint'] !== false)
+    out.push({ label: t('claim.changes'), why: t('claim.changesWhy') });
+  if (sandbox) out.push(sandbox);
+  else if (annotations?.['openWorldHint'] === true)
+    out.push({ label: t('claim.outside'), why: t('claim.outsideWhy') });
   return out;
 }

@@ -1,10 +1,10 @@
 // http - HTTP requests to this server.
 
 import {
-  readAudit, readBoxConnections, readCalls, readConnections, readConnectUrl, readEntries, readFound, readModels, readProviders,
+  readAudit, readBoxConnections, readCalls, readConnections, readConnectUrl, readEntries, readFound, readKeptRule, readModels, readProviders,
   readReadiness, readRules, readSessions, readStats, readConnectTest, readTools,
-  readMe, readNewToken, readRuleTrial, readShares, readTokens, readToolTrial,
-  type Audit, type BoxConnections, type ConnectTest, type Draft, type Entry, type Found, type Models,
+  readGrants, readMe, readNewToken, readRuleTrial, readShares, readTokens, readToolTrial,
+  type Audit, type BoxConnections, type ConnectTest, type Draft, type Entry, type Found, type Grant, type KeptRule, type Models,
   type OwnConnection, type Provider, type Readiness, type Rules, type ServerTool, type Session,
   type Me, type NewToken, type SessionCalls, type Share, type Stats, type Token, type RuleTrial, type ToolTrial,
 } from '../protocol';
@@ -94,8 +94,8 @@ export const makeToken = (
 export const revokeToken = (id: string): Promise<void> =>
   remove(`/api/tokens/${encodeURIComponent(id)}`);
 export const fetchRules = (): Promise<Rules> => get('/api/rules', readRules);
-export const addRule = (rule: Draft): Promise<unknown> =>
-  post('/api/rules', (v) => v, rule);
+export const addRule = (rule: Draft): Promise<KeptRule> =>
+  post('/api/rules', readKeptRule, rule);
 export const tryRules = (
   server: string, tool: string, args: Record<string, unknown>,
   draft: Draft | null,
@@ -115,6 +115,13 @@ export const fetchShares = (id: string): Promise<Share[]> =>
 /** may: 'read', 'approve', or 'none' to withdraw it. */
 export const putShare = (id: string, who: string, may: string): Promise<Share[]> =>
   post(`${sessionAt(id)}/shares`, readShares, { with: who, may }, 'PUT');
+export const fetchGrants = (id: string): Promise<Grant[]> =>
+  get(`${sessionAt(id)}/grants`, readGrants);
+export const revokeGrant = (id: string, grant: string): Promise<void> =>
+  remove(`${sessionAt(id)}/grants/${encodeURIComponent(grant)}`);
+/** tools: names of those that were shown to the user; others are asked about. */
+export const setMode = (id: string, mode: string, tools?: string[]): Promise<unknown> =>
+  post(`${sessionAt(id)}/mode`, (v) => v, { mode, ...(tools ? { tools } : {}) }, 'PUT');
 export const fetchCalls = (id: string, after: number): Promise<SessionCalls> =>
   get(`${sessionAt(id)}/calls?after=${after}`, readCalls);
 export const fetchBoxConnections = (id: string): Promise<BoxConnections> =>

@@ -13,7 +13,7 @@ import { endState, type CallEnd, type CallState } from '../lib/callState';
 import { textOf, timeline } from '../lib/timeline';
 import type {
   Ack, Answer, Approval, Connection, Content, Decision, Entry, History, Question,
-  Ready, Result, FailoverRoute, Turn,
+  OwnApprovals, Ready, Result, FailoverRoute, Turn,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -77,6 +77,7 @@ export const useConversationStore = defineStore('conversation', () => {
   const ready = shallowRef<Ready | null>(null);
   const isReading = ref(false); // it is somebody else's, if it is shared
   const shared = ref(''); // 'read' or 'approve': what we may do with it
+  const approvals = shallowRef<OwnApprovals | null>(null); // its mode and grants
   const joined = ref(false); // system:ready has arrived on this connection
   const restored = ref(false);
   const entries = shallowRef<Entry[]>([]);
@@ -338,6 +339,7 @@ export const useConversationStore = defineStore('conversation', () => {
       ready.value = r;
       joined.value = true;
       shared.value = r.shared;
+      approvals.value = r.approvals;
       failure.value = '';
       closed.value = '';
       idleEnds.value = 0;
@@ -372,6 +374,9 @@ export const useConversationStore = defineStore('conversation', () => {
       isTurnRunning.value = false;
       setText('');
       notice(text, 'error');
+    },
+    'session:approvals': (a) => {
+      approvals.value = a;
     },
     'session:shared': (s) => {
       shared.value = s.may;
@@ -408,6 +413,7 @@ export const useConversationStore = defineStore('conversation', () => {
       c.durationMs = m.durationMs;
       c.truncated = m.truncated;
       c.route = m.route;
+      if (m.by) c.by = m.by;
       finishCall(c, content, m);
       lastCall.value = m.callId;
     },
@@ -456,6 +462,7 @@ export const useConversationStore = defineStore('conversation', () => {
     scope = null;
     link.value = null;
     ready.value = null;
+    approvals.value = null;
     joined.value = false;
     restored.value = false;
     entries.value = [];
@@ -526,13 +533,16 @@ export const useConversationStore = defineStore('conversation', () => {
     if (!ack.ok && ack.code !== 'unknown_call') notice(ack.message, 'error');
     return ack;
   }
-  /** Rejects every call that waits for us, with the same reason. False: at least
-   *  one of them could not be; a notice says why. */
-  async function rejectAll(reason: string): Promise<boolean> {
-    const acks = await Promise.all(decidable.value.map(({ callId, digest }) =>
-      decide({ callId, digest, approved: false, reason })));
+  /** Decides all these calls alike, each by its own digest. False: at least one
+   *  of them could not be; a notice says why. */
+  async function decideAll(which: Approval[], more: { approved: boolean; reason?: string }): Promise<boolean> {
+    const acks = await Promise.all(which.map(({ callId, digest }) =>
+      decide({ callId, digest, ...more })));
     return acks.every((ack) => ack?.ok || ack?.code === 'unknown_call');
   }
+  /** Rejects every call that waits for us, with the same reason. */
+  const rejectAll = (reason: string): Promise<boolean> =>
+    decideAll(decidable.value, { approved: false, reason });
   /** Resolves to an error message, or to an empty string. */
   async function decideConnection(d: Decision): Promise<string> {
     if (!link.value) return t('banner.lost');
@@ -574,7 +584,7 @@ export const useConversationStore = defineStore('conversation', () => {
   return {
     sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, streamedThought, toolsOff, isTurnRunning, outgoing,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, decidable, running,
-    title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide, rejectAll,
+    title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide, decideAll, rejectAll, approvals,
     questions, connections, decideConnection, answer, accept, loadEarlier, reopen,
     stop: () => request('agent:cancel'),
     reset: () => request('history:reset'),

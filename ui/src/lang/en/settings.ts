@@ -97,6 +97,8 @@ export const settings = {
   'rules.addCondition': 'Add condition',
   'rules.dropCondition': 'Remove condition',
   'rules.keep': 'Save rule',
+  'rules.keptBelow': 'Rule saved, but it has no effect: admin rule {n} decides about every call of this tool.',
+  'rules.keptDenied': 'Rule saved, but it has no effect: the configuration denies every call that no admin rule allows.',
   'rules.kept': 'Rule saved. It applies to all conversations, unless an admin rule decides first.',
   'rules.says.allow': 'Runs without asking',
   'rules.says.deny': 'Denied',
