@@ -184,11 +184,9 @@ extern const struct mo_hold_cb mo_chat_hold_cb;
 struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
                          struct mo_err *e);
 void mo_chat_free(struct chat *c);
-/* Takes over the present settings of the model's provider. If the model is
- * gone, members get an error and the old one stays. */
-void mo_chat_repick(struct chat *c);
-/* Changes the model if the member asks for another one. */
-void mo_chat_change_model(struct chat *c, const struct mo_join *j);
+void mo_chat_greet_new(struct chat *c); /* members who had no events yet */
+/* Reads the history, then resumes an interrupted turn. */
+void mo_chat_read_history(struct chat *c);
 void mo_chat_tools(struct chat *c, const struct mo_err *why); /* are loaded */
 void mo_chat_opened(struct chat *c); /* calls were recovered */
 void mo_chat_finish(struct chat *c, const char *reason,
@@ -200,5 +198,16 @@ void mo_chat_fail(struct chat *c, const struct mo_err *why);
 void mo_chat_settle(struct chat *c);
 void mo_chat_ack(struct ack *a, const char *code, const char *message);
 void mo_chat_ack_ok(struct ack *a, struct mo_span extra);
+
+/* --- chat_model.c -------------------------------------------------------- */
+
+/* Chooses the model of a chat that is opening; mo_chat_read_history() follows.
+ */
+void mo_chat_open_model(struct chat *c);
+/* Takes over the present settings of the model's provider. If the model is
+ * gone, members get an error and the old one stays. */
+void mo_chat_repick(struct chat *c);
+/* Changes the model if the member asks for another one. */
+void mo_chat_change_model(struct chat *c, const struct mo_join *j);
 
 #endif
