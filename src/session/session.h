@@ -183,6 +183,11 @@ const char *mo_session_owner(const struct mo_sessions *ss, struct mo_span id);
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
                    mo_done_fn *done, void *ctx, struct mo_err *e);
 
+/* Ends only its box, with its files: the session stays known ("asleep"), and
+ * its next hold starts a new box. Otherwise as mo_session_end(). */
+int mo_session_sleep(struct mo_sessions *ss, struct mo_span id,
+                     mo_done_fn *done, void *ctx, struct mo_err *e);
+
 /* A session's row in the store (MO_READ_SESSION), parsed. */
 struct mo_session_row {
     char box[MO_BOX_ID_MAX]; /* "": none */

@@ -99,6 +99,7 @@ static const struct mo_access_row rows[] = {
     {"event", "agent:cancel", USER, ""},
     {"event", "history:reset", USER, ""},
     {"event", "session:close", USER, ""},
+    {"event", "model:change", USER, ""},
     {"event", "tool:accept", OPERATOR, ""},
     {"event", "elicitation:response", USER, ""},
 };

@@ -79,7 +79,7 @@ static void put_session(struct mo_api_job *j, const struct mo_row *row)
 {
     static const char *const own[] = {"owner", "created", "box", "driver",
                                       "asleep"};
-    static const char *const agents[] = {"title", "model"};
+    static const char *const agents[] = {"title", "model", "lastMessage"};
     struct mo_jw *w = &j->w;
     struct mo_json_doc doc;
 

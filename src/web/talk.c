@@ -394,24 +394,34 @@ static void do_reset(struct event *ev)
     mo_seat_reset(ev->t->member, on_ack, ev->owed);
 }
 
+static void do_model(struct event *ev)
+{
+    const struct mo_wish w = {.kind = MO_WISH_MODEL,
+                              .text = str(ev, mo_json_get(ev->arg, "model"))};
+
+    mo_seat_wish(ev->t->member, &w, on_ack, ev->owed);
+}
+
 static void do_close(struct event *ev)
 {
+    static const struct mo_wish sleep = {.kind = MO_WISH_SLEEP};
+
     ev->owed->ends = true;
     ev->t->ends++;
-    mo_seat_end(ev->t->member, on_ack, ev->owed);
+    if (mo_json_flag(ev->arg, "keep"))
+        mo_seat_wish(ev->t->member, &sleep, on_ack, ev->owed);
+    else
+        mo_seat_end(ev->t->member, on_ack, ev->owed);
 }
 
 static const struct {
     const char *name;
     void (*run)(struct event *ev);
 } events[] = {
-    {"message", do_message},
-    {"tool:approval", do_approval},
-    {"agent:cancel", do_cancel},
-    {"history:reset", do_reset},
-    {"session:close", do_close},
-    {"tool:accept", do_accept},
-    {"elicitation:response", do_answer},
+    {"message", do_message},     {"tool:approval", do_approval},
+    {"agent:cancel", do_cancel}, {"history:reset", do_reset},
+    {"session:close", do_close}, {"model:change", do_model},
+    {"tool:accept", do_accept},  {"elicitation:response", do_answer},
 };
 
 /* An event without a row in access.h is nobody's. */

@@ -66,6 +66,7 @@ const entry = object({
   id: or(str, ''),
   code: or(str, ''),
   text: or(str, ''), // of a note
+  model: or(str, ''), // of a note with the code 'model': who answers from here on
   turns: or(num, 0), // turns covered by a summary
   stop: or(str, ''),
   placeholder: or(bool, false), // its text is for the model only
@@ -273,7 +274,8 @@ export interface Requests {
   'tool:accept': { name: string; digest: string };
   'agent:cancel': undefined;
   'history:reset': undefined;
-  'session:close': undefined;
+  'session:close': { keep: true };
+  'model:change': { model: string };
 }
 
 const ack = object({
@@ -292,6 +294,7 @@ export const readAck = (v: unknown): Ack => ack(v, 'ack');
 const session = object({
   id: str,
   lastActive: or(num, 0),
+  lastMessage: or(num, 0), // 0: none yet, or an older server
   created: or(num, 0),
   box: or(str, ''),
   driver: or(str, ''),

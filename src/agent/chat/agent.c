@@ -211,7 +211,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
-    mo_chat_change_model(c, j);
+    mo_chat_change_model(c, j->model, j->key);
     mo_chat_settle(c);
     *out = m;
     return 0;
@@ -319,19 +319,6 @@ void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx)
 
 /* --- a fresh conversation, the end --------------------------------------- */
 
-/* Copies the acknowledgement for later. NULL: out of memory, and it was sent.
- */
-static struct ack *keep_ack(mo_ack_fn *done, void *ctx)
-{
-    struct ack *ack = mo_new(struct ack), plain = {done, ctx};
-
-    if (ack)
-        *ack = plain;
-    else
-        mo_chat_ack(&plain, "busy", "out of memory");
-    return ack;
-}
-
 static void on_reset_written(struct chat *c, void *arg,
                              const struct mo_err *why)
 {
@@ -353,7 +340,7 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx)
 {
     struct chat *c = m->chat;
     struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
-    struct ack *ack = keep_ack(done, ctx);
+    struct ack *ack = mo_chat_keep_ack(done, ctx);
     struct mo_err e;
 
     if (ack == NULL)
@@ -381,7 +368,7 @@ static void on_session_ended(void *ctx, const struct mo_err *why)
 void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx)
 {
     struct chat *c = m->chat;
-    struct ack *ack = keep_ack(done, ctx);
+    struct ack *ack = mo_chat_keep_ack(done, ctx);
     struct mo_err e;
 
     if (ack && mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,

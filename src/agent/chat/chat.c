@@ -91,7 +91,7 @@ static void recall_asker(struct chat *c)
 }
 
 /* The role of the last entry shows where the turn was interrupted. */
-static void resume_turn(struct chat *c)
+void mo_chat_resume(struct chat *c)
 {
     struct entry *last = mo_chat_last(c);
     enum mo_entry_role role = last ? last->role : MO_ENTRY_OTHER;
@@ -130,6 +130,7 @@ static void on_history_read(void *ctx, const struct mo_rows *rows,
                             const struct mo_err *why)
 {
     struct chat *c = ctx;
+    bool is_dated = c->said_at > 0;
 
     c->writes--;
     if (why) {
@@ -144,13 +145,17 @@ static void on_history_read(void *ctx, const struct mo_rows *rows,
         en->seq = rows->v[i].seq;
         en->at = rows->v[i].at;
         c->transcript.seq = en->seq;
+        if (en->role == MO_ENTRY_USER)
+            c->said_at = en->at;
         if (mo_chat_queue_restore(c, en))
             mo_free(en);
         else
             mo_chat_entries_add(c, en);
     }
-    if (c->state == CHAT_OPENING)
-        resume_turn(c);
+    if (!is_dated && c->said_at > 0) /* an older version did not store it */
+        mo_session_memory_save(c);
+    if (c->state == CHAT_OPENING && !mo_chat_note_switch(c))
+        mo_chat_resume(c);
     mo_chat_settle(c);
 }
 
@@ -326,6 +331,7 @@ void mo_chat_free(struct chat *c)
     struct mo_agent *a = c->agent;
 
     mo_readers_chat_gone(c);
+    mo_chat_sleep_drop(c);
     mo_later_cancel(&c->later);
     mo_later_cancel(&c->soon);
     mo_timer_stop(a->loop, &c->calls.expiry);
@@ -344,6 +350,8 @@ void mo_chat_free(struct chat *c)
     mo_changed_tools_forget(c);
     mo_tools_free(c->tools);
     mo_model_fini(&c->model);
+    mo_buf_fini(&c->next);
+    mo_buf_fini(&c->next_key);
     mo_buf_fini(&c->wanted);
     mo_buf_fini(&c->key);
     mo_buf_fini(&c->title);
@@ -362,7 +370,9 @@ static void settle_later(struct mo_later *d)
         mo_turn_stuck(c);
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
         mo_chat_greet_new(c);
-        mo_turn_next(c);
+        mo_chat_switch_due(c);
+        if (!mo_chat_sleep_due(c))
+            mo_turn_next(c);
         mo_chat_queue_store(c);
     }
     if (can_be_freed(c) ||
@@ -398,6 +408,8 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_list_init(&c->blocked);
     mo_buf_init(&c->wanted, 256);
     mo_buf_init(&c->key, 4096);
+    mo_buf_init(&c->next, 256);
+    mo_buf_init(&c->next_key, 4096);
     mo_buf_init(&c->title, 512);
     mo_buf_init(&c->troubles, (size_t)32 * 1024);
     mo_buf_init(&c->turn.shown, MO_LLM_REPLY_MAX);

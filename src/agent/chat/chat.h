@@ -246,6 +246,20 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
                     struct mo_span digest, mo_ack_fn *done, void *ctx);
 void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx);
 void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx);
+/* Requests about the conversation itself (wish.c). */
+enum mo_wish_kind {
+    MO_WISH_MODEL, /* text: another model, now or when the turn is over */
+    MO_WISH_SLEEP, /* the box ends, and what waits; the conversation stays */
+    MO_WISHES,
+};
+
+struct mo_wish {
+    enum mo_wish_kind kind;
+    struct mo_span text;
+};
+
+void mo_chat_wish(struct mo_member *m, const struct mo_wish *w, mo_ack_fn *done,
+                  void *ctx);
 /* Ends the session: its box is removed, its history is kept until it
  * expires. */
 void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx);

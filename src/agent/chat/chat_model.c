@@ -1,27 +1,14 @@
 /* chat_model.c - which model a chat uses: chosen when it opens, changed later.
  *
  * The model is what a member wants, else what the session had, else the
- * configured one. */
+ * configured one. A change keeps the conversation: a note is stored where the
+ * new model begins, and llm.h says what it gets of the other's blocks. While a
+ * turn runs, the change waits for its end. */
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/session_memory.h"
-
-/* A new model starts a new conversation; the session and its box stay. */
-static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
-{
-    (void)arg;
-    if (why) {
-        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-        return;
-    }
-    mo_chat_forget_entries(c);
-    mo_session_memory_save(c);
-    mo_chat_event_greet_all(c);
-    mo_chat_event_message(c, NULL,
-                          "The model was changed. A new conversation starts.");
-}
 
 /* On failure the model stays as it is. */
 static int use_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
@@ -36,25 +23,6 @@ static int use_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
         other = was;
     }
     return rc;
-}
-
-static int write_fresh(struct chat *c, chat_written *done, struct mo_err *e)
-{
-    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
-
-    return mo_chat_write(c, &w, 1, done, NULL, e);
-}
-
-static void switch_model(struct chat *c)
-{
-    struct mo_err e;
-
-    if (use_model(c, mo_buf_view(&c->wanted), &e) < 0) {
-        mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
-        return;
-    }
-    if (c->transcript.n > 0 && write_fresh(c, on_switched, &e) < 0)
-        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
 }
 
 /* The id of the present model with its provider's name, because another one
@@ -85,21 +53,109 @@ void mo_chat_repick(struct chat *c)
         mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
 }
 
-void mo_chat_change_model(struct chat *c, const struct mo_join *j)
+/* --- changing ------------------------------------------------------------ */
+
+static void switch_over(struct chat *c, struct mo_buf *note,
+                        const struct mo_err *why)
 {
-    if (j->model.n == 0 || mo_span_eq(j->model, mo_buf_view(&c->wanted)) ||
-        mo_span_eq(j->model, mo_buf_view(&c->model.id)))
+    if (why)
+        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+    else if (note)
+        (void)mo_chat_append(c, mo_buf_view(note));
+    if (note)
+        mo_buf_fini(note);
+    mo_free(note);
+    if (c->state == CHAT_SAVING) {
+        c->turn.cancel = false; /* there was no turn to stop */
+        mo_chat_move(c, CHAT_IDLE);
+        mo_session_memory_save(c);
+        mo_chat_event_greet_all(c);
+    } else if (c->state == CHAT_OPENING) {
+        mo_session_memory_save(c);
+        mo_chat_resume(c);
+    }
+    mo_chat_settle(c);
+}
+
+static void on_note_written(struct chat *c, void *arg, const struct mo_err *why)
+{
+    switch_over(c, arg, why);
+}
+
+/* Writes the note, after which switch_over() goes on. */
+static void write_note(struct chat *c)
+{
+    struct mo_write w = {.kind = MO_WRITE_ENTRY, .at = mo_wall_ms()};
+    struct mo_buf *note = mo_new(struct mo_buf);
+    struct mo_err e;
+
+    mo_fail(&e, MO_ENOMEM, "out of memory");
+    if (note) {
+        mo_buf_init(note, 2048);
+        mo_entry_model(note, mo_buf_view(&c->model.id));
+        w.doc = mo_buf_view(note);
+        if (mo_buf_err(note) == 0 &&
+            mo_chat_write(c, &w, 1, on_note_written, note, &e) == 0)
+            return;
+    }
+    switch_over(c, note, &e);
+}
+
+/* The state says that a write is under way, so no turn begins meanwhile. */
+void mo_chat_switch_due(struct chat *c)
+{
+    mo_autobuf struct mo_buf id = {.max = 256};
+    struct mo_err e;
+
+    if (c->state != CHAT_IDLE || c->next.len == 0)
         return;
-    if (c->state != CHAT_OPENING && c->state != CHAT_IDLE) {
-        mo_chat_event_message(
-            c, NULL,
-            "The model was not changed: a turn is running. Stop it first.");
+    mo_buf_set(&c->key, mo_buf_view(&c->next_key));
+    mo_buf_span(&id, mo_buf_view(&c->model.id));
+    if (use_model(c, mo_buf_view(&c->next), &e) < 0) {
+        mo_buf_reset(&c->next);
+        mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
         return;
     }
-    mo_buf_set(&c->wanted, j->model);
-    mo_buf_set(&c->key, j->key);
-    if (c->state == CHAT_IDLE)
-        switch_model(c);
+    mo_buf_set(&c->wanted, mo_buf_view(&c->next));
+    mo_buf_reset(&c->next);
+    mo_chat_move(c, CHAT_SAVING);
+    if (c->transcript.n > 0 &&
+        !mo_span_eq(mo_buf_view(&id), mo_buf_view(&c->model.id)))
+        write_note(c);
+    else
+        switch_over(c, NULL, NULL);
+}
+
+static bool has_model(const struct chat *c, struct mo_span model)
+{
+    struct mo_span next = mo_buf_view(&c->next);
+
+    if (next.n > 0)
+        return mo_span_eq(model, next);
+    return mo_span_eq(model, mo_buf_view(&c->wanted)) ||
+           mo_span_eq(model, mo_buf_view(&c->model.id));
+}
+
+void mo_chat_change_model(struct chat *c, struct mo_span model,
+                          struct mo_span key)
+{
+    mo_autobuf struct mo_buf text = {.max = 512};
+
+    if (model.n == 0 || has_model(c, model))
+        return;
+    if (c->state == CHAT_OPENING && !c->ready) {
+        mo_buf_set(&c->wanted, model);
+        mo_buf_set(&c->key, key);
+        return;
+    }
+    mo_buf_set(&c->next, model);
+    mo_buf_set(&c->next_key, key);
+    if (c->state != CHAT_IDLE && c->state != CHAT_OPENING) {
+        mo_buf_printf(&text, "The model will be %.*s when this turn is over.",
+                      (int)model.n, model.p);
+        mo_chat_event_message(c, NULL, mo_buf_cstr(&text));
+    }
+    mo_chat_settle(c);
 }
 
 /* --- opening ------------------------------------------------------------- */
@@ -139,32 +195,22 @@ static int pick_model(struct chat *c, bool *another, struct mo_err *e)
     return rc;
 }
 
-/* The model changed since the session was last open: the conversation starts
- * anew. */
-static void on_fresh_written(struct chat *c, void *arg,
-                             const struct mo_err *why)
+bool mo_chat_note_switch(struct chat *c)
 {
-    (void)arg;
-    if (c->state != CHAT_OPENING)
-        return;
-    if (why) {
-        mo_chat_fail(c, why);
-        return;
-    }
-    mo_session_memory_save(c);
-    mo_chat_move(c, CHAT_IDLE);
-    mo_chat_greet_new(c);
+    if (!c->other_model || c->transcript.n == 0)
+        return false;
+    c->other_model = false;
+    write_note(c);
+    return true;
 }
 
 static void open_model(struct chat *c)
 {
-    bool another = false;
     struct mo_err e;
 
-    if (pick_model(c, &another, &e) < 0 ||
-        (another && write_fresh(c, on_fresh_written, &e) < 0))
+    if (pick_model(c, &c->other_model, &e) < 0)
         mo_chat_fail(c, &e);
-    else if (!another)
+    else
         mo_chat_read_history(c);
 }
 

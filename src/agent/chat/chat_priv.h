@@ -133,7 +133,12 @@ struct chat {
 
     struct mo_model model;
     struct mo_buf wanted, key, title;
-    bool repick; /* providers may be configured otherwise by now */
+    uint64_t said_at; /* wall ms of the person's last message; 0: none */
+    bool other_model; /* than it had when the session was last open */
+    bool repick;      /* providers may be configured otherwise by now */
+    struct mo_buf next, next_key; /* the model after this turn; or empty */
+    struct ack *sleep; /* who asked to end the box; or NULL: wish.c */
+    bool is_leaving;   /* its session goes to sleep */
 
     struct transcript transcript;
 
@@ -187,6 +192,7 @@ void mo_chat_free(struct chat *c);
 void mo_chat_greet_new(struct chat *c); /* members who had no events yet */
 /* Reads the history, then resumes an interrupted turn. */
 void mo_chat_read_history(struct chat *c);
+void mo_chat_resume(struct chat *c);
 void mo_chat_tools(struct chat *c, const struct mo_err *why); /* are loaded */
 void mo_chat_opened(struct chat *c); /* calls were recovered */
 void mo_chat_finish(struct chat *c, const char *reason,
@@ -207,7 +213,24 @@ void mo_chat_open_model(struct chat *c);
 /* Takes over the present settings of the model's provider. If the model is
  * gone, members get an error and the old one stays. */
 void mo_chat_repick(struct chat *c);
-/* Changes the model if the member asks for another one. */
-void mo_chat_change_model(struct chat *c, const struct mo_join *j);
+/* Another model from now on, or from the end of the turn on. Empty, or the one
+ * it has: no change. */
+void mo_chat_change_model(struct chat *c, struct mo_span model,
+                          struct mo_span key);
+/* Between two turns: changes the model if another one is wanted. */
+void mo_chat_switch_due(struct chat *c);
+/* The history is read. True: the change of the model since then is being
+ * written, and mo_chat_resume() follows. */
+bool mo_chat_note_switch(struct chat *c);
+
+/* --- wish.c -------------------------------------------------------------- */
+
+/* Copies the acknowledgement for later. NULL: out of memory, and it was sent.
+ */
+struct ack *mo_chat_keep_ack(mo_ack_fn *done, void *ctx);
+/* Ends the box if that was asked for and nothing is under way. True: no turn
+ * may begin any more. */
+bool mo_chat_sleep_due(struct chat *c);
+void mo_chat_sleep_drop(struct chat *c); /* the chat ends */
 
 #endif

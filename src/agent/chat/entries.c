@@ -104,7 +104,7 @@ struct entry *mo_chat_last(struct chat *c)
 {
     struct entry *en = mo_chat_entry_before(c, NULL);
 
-    while (en && en->role == MO_ENTRY_SUMMARY)
+    while (en && (en->role == MO_ENTRY_SUMMARY || mo_entry_is_model(en->doc)))
         en = mo_chat_entry_before(c, en);
     return en;
 }

@@ -75,6 +75,27 @@ void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
     mo_jw_end(&w);
 }
 
+void mo_entry_model(struct mo_buf *b, struct mo_span model)
+{
+    mo_autobuf struct mo_buf text = {.max = 1024};
+    struct mo_jw w = mo_jw_object(b);
+
+    mo_buf_puts(&text, "Now: ");
+    mo_buf_span(&text, model);
+    mo_jw_member(&w, "role", MO_SPAN("note"));
+    mo_jw_member_cstr(&w, "code", "model");
+    mo_jw_member(&w, "text", mo_buf_view(&text));
+    mo_jw_member(&w, "model", model);
+    mo_jw_end(&w);
+    mo_buf_pass_err(b, &text);
+}
+
+bool mo_entry_is_model(struct mo_json entry)
+{
+    return mo_entry_role(entry) == MO_ENTRY_NOTE &&
+           mo_json_str_eq(mo_json_get(entry, "code"), MO_SPAN("model"));
+}
+
 /* --- tool results, cut to size ------------------------------------------- */
 
 /* One text block, cut to `room` bytes, with a note about the rest. */

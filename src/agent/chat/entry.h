@@ -40,6 +40,9 @@ void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
  * such for the page. */
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text);
 void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text);
+/* The note between the answers of two models, with the code "model". */
+void mo_entry_model(struct mo_buf *b, struct mo_span model);
+bool mo_entry_is_model(struct mo_json entry);
 
 struct mo_entry_result {
     struct mo_span key, id, name;

@@ -4,7 +4,7 @@
  * Decisions remembered for always are stored by policy (remembered_rules). The
  * others form one small document in the session's row:
  *
- *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
+ *   {"model":"...","title":"...","lastMessage":MS,"rules":[{"server":"box","tool":"read_file",
  *                            "action":"allow"}]} */
 #include "agent/chat/session_memory.h"
 
@@ -108,6 +108,8 @@ void mo_session_memory_read(struct chat *c, struct mo_json doc)
     mo_buf_reset(&c->title);
     if (mo_json_str_buf(mo_json_get(doc, "title"), &c->title) < 0)
         mo_buf_reset(&c->title);
+    c->said_at = 0;
+    (void)mo_json_u64(mo_json_get(doc, "lastMessage"), &c->said_at);
     mo_json_each (at, mo_json_get(doc, "rules"))
         read_rule(c, at.val);
 }
@@ -138,14 +140,15 @@ static void on_memory_saved(void *ctx, const struct mo_err *why)
     mo_chat_settle(c);
 }
 
-/* The first line of the first message becomes the title. */
-void mo_session_memory_title(struct chat *c, struct mo_span text)
+/* The first line of the first message becomes the title. The time of the last
+ * message orders the list of conversations. */
+void mo_session_memory_said(struct chat *c, struct mo_span text)
 {
     struct mo_span line = mo_span_trim(mo_span_cut(&text, '\n'));
 
-    if (c->title.len > 0 || line.n == 0)
-        return;
-    mo_buf_put(&c->title, line.p, mo_utf8_cut(line, TITLE_MAX));
+    c->said_at = mo_wall_ms();
+    if (c->title.len == 0)
+        mo_buf_put(&c->title, line.p, mo_utf8_cut(line, TITLE_MAX));
     mo_session_memory_save(c);
 }
 
@@ -160,6 +163,8 @@ void mo_session_memory_save(struct chat *c)
     w = mo_jw_object(&b);
     mo_jw_member(&w, "model", mo_buf_view(&c->model.id));
     mo_jw_member_opt(&w, "title", mo_buf_view(&c->title));
+    if (c->said_at > 0)
+        mo_jw_member_u64(&w, "lastMessage", c->said_at);
     put_rules(&w, &c->remembered.rules);
     mo_jw_end(&w);
     if (mo_buf_err(&b) == 0 &&

@@ -26,7 +26,8 @@ void mo_session_memory_read(struct chat *c, struct mo_json doc);
 /* Remembers a decision for the session or for always. */
 int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
                                struct mo_err *e);
-void mo_session_memory_title(struct chat *c, struct mo_span text);
+/* The person's message is stored. */
+void mo_session_memory_said(struct chat *c, struct mo_span text);
 void mo_session_memory_save(struct chat *c);
 
 #endif

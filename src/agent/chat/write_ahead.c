@@ -282,7 +282,7 @@ static void on_message_written(struct chat *c, void *arg,
         mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"",
                       c->turn.id, m->id);
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
-        mo_session_memory_title(c, mo_span(m->text, m->n));
+        mo_session_memory_said(c, mo_span(m->text, m->n));
         entry_stored(c);
     }
     mo_free(m);

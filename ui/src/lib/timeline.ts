@@ -16,6 +16,7 @@ export type Item =
   | { kind: 'thought'; id: string; text: string }
   | CallItem
   | { kind: 'note'; id: string; code: string; text: string }
+  | { kind: 'model'; id: string; model: string }
   | { kind: 'summary'; id: string; turns: number; text: string }
   | { kind: 'end'; id: string; usage: Usage; ms: number; stop: string };
 
@@ -72,6 +73,8 @@ export function timeline(entries: Entry[]): Item[] {
       sum = fresh(e.at);
       out.push({ kind: 'user', id: `${e.seq}`, text: textOf(e), at: e.at });
     } else if (e.role === 'assistant') assistant(e, sum, out);
+    else if (e.role === 'note' && e.model)
+      out.push({ kind: 'model', id: `${e.seq}`, model: e.model });
     else if (e.role === 'note')
       out.push({
         kind: 'note', id: `${e.seq}`, code: e.code, text: textOf(e),

@@ -13,7 +13,7 @@ import { endState, type CallEnd, type CallState } from '../lib/callState';
 import { textOf, timeline } from '../lib/timeline';
 import type {
   Ack, Answer, Approval, Connection, Content, Decision, Entry, History, Question,
-  Ready, Result, FailoverRoute, Turn,
+  Ready, Requests, Result, FailoverRoute, Turn,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -308,6 +308,17 @@ export const useConversationStore = defineStore('conversation', () => {
       notices.value = notices.value.filter((n) => n.text !== text);
     }
   }
+  /** The session is over: a call that waits will not run any more. */
+  function endTurn(): void {
+    isTurnRunning.value = false;
+    questions.value = [];
+    connections.value = [];
+    for (const c of waiting.value) {
+      c.approval = null;
+      c.state = 'rejected';
+      c.by = 'cancel';
+    }
+  }
   function forgetQuestion(id: string): void {
     questions.value = questions.value.filter((q) => q.requestId !== id);
   }
@@ -329,6 +340,7 @@ export const useConversationStore = defineStore('conversation', () => {
       failure.value = '';
       closed.value = '';
       idleEnds.value = 0;
+      requestedModel.value = ''; // it is the conversation's own from now on
       if (r.workspace === 'lost')
         notice(t('chat.boxIsNew'));
     },
@@ -406,6 +418,7 @@ export const useConversationStore = defineStore('conversation', () => {
     },
     'session:closed': (c) => {
       closed.value = c.reason || 'closed';
+      if (c.reason !== 'shutdown') endTurn();
     },
     // The model is asked before the message is stored: its turn may not have begun here.
     'system:message': (text) => notice(text, 'info', isTurnRunning.value || outgoing.value.length > 0),
@@ -534,9 +547,14 @@ export const useConversationStore = defineStore('conversation', () => {
           t.name === name ? { ...t, digest: '', changedFrom: undefined } : t),
       };
   }
-  async function request(what: 'agent:cancel' | 'history:reset' | 'session:close') {
-    const ack = await link.value?.send(what);
+  async function request<R extends keyof Requests>(what: R, value?: Requests[R]): Promise<void> {
+    const ack = await link.value?.send(what, value);
     if (ack && !ack.ok) notice(ack.message, 'error');
+  }
+  /** Now, or when the turn is over; the server says which. */
+  function changeModel(model: string): void {
+    if (joined.value) void request('model:change', { model });
+    else open(sessionId.value, model);
   }
   function reopen(): void {
     const id = sessionId.value;
@@ -552,6 +570,7 @@ export const useConversationStore = defineStore('conversation', () => {
     questions, connections, decideConnection, answer, accept, loadEarlier, reopen,
     stop: () => request('agent:cancel'),
     reset: () => request('history:reset'),
-    end: () => request('session:close'),
+    end: () => request('session:close', { keep: true }),
+    changeModel,
   };
 });

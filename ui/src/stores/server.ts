@@ -9,6 +9,7 @@ import {
   deleteSession, errorText, fetchModels, fetchReadiness, fetchSessions, renameSession,
 } from '../lib/http';
 import { fetchManaged } from '../lib/serverApi';
+import { inOrder } from '../lib/sessions';
 import type { McpServer, Model, Models, Readiness, Session } from '../protocol';
 
 const DRAFT = 'mo.draft';
@@ -25,7 +26,7 @@ export const useServerStore = defineStore('server', () => {
   const canManage = ref(false); // the page may change them
   const configFile = ref('');
 
-  const titledSessions = computed(() => sessions.value.filter((s) => s.title));
+  const titledSessions = computed(() => inOrder(sessions.value.filter((s) => s.title)));
   const modelList = computed<Model[]>(() => models.value?.models ?? []);
 
   async function loadSessions(): Promise<void> {

@@ -30,6 +30,7 @@ export const conversation = {
   'chat.waits': 'A call waits for you',
   'chat.asks': 'A server asks for input',
   'chat.summary': { one: 'Summary of the oldest turn, which is no longer sent to the model', other: 'Summary of the {n} oldest turns, which are no longer sent to the model' },
+  'chat.nowModel': 'Now: {model}',
   'chat.toEnd': 'Scroll to the end',
   'chat.plainText': 'text',
   'chat.boxIsNew': 'The old sandbox expired and its files were deleted. A new, empty sandbox is running.',
