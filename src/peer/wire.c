@@ -194,6 +194,8 @@ void mo_wire_put_wish(struct mo_buf *b, uint32_t no, const struct mo_wish *w)
     size_t at = begin_command(b, no, MO_WIRE_WISH);
 
     mo_peer_put_u32(b, w->kind);
+    mo_peer_put_u32(b, (uint32_t)(w->seq >> 32));
+    mo_peer_put_u32(b, (uint32_t)w->seq);
     mo_peer_put(b, w->text);
     mo_peer_end(b, at);
 }
@@ -321,12 +323,14 @@ static bool run_end(struct command *c)
 static bool run_wish(struct command *c)
 {
     struct mo_wish w = {.kind = MO_WISHES};
-    uint32_t kind;
+    uint32_t kind, high, low;
 
     if (!mo_peer_u32(&c->in, &kind) || kind >= MO_WISHES ||
+        !mo_peer_u32(&c->in, &high) || !mo_peer_u32(&c->in, &low) ||
         !mo_peer_field(&c->in, &w.text, NULL) || c->in.n > 0)
         return false;
     w.kind = (enum mo_wish_kind)kind;
+    w.seq = (uint64_t)high << 32 | low;
     if (may_run(c, false))
         mo_chat_wish(c->m, &w, c->done, c->ctx);
     return true;

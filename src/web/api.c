@@ -8,7 +8,7 @@
 #include "codec/http/url.h"
 #include "policy/connections.h"
 #include "secrets/resolve.h"
-#include "web/api_job.h"
+#include "web/api_export.h"
 
 #define LIMIT     100
 #define HISTORY   1000
@@ -153,40 +153,6 @@ static void read_session(struct mo_api_job *j)
 
 /* --- a conversation ------------------------------------------------------ */
 
-static void put_markdown(struct mo_buf *b, struct mo_json entry)
-{
-    static const char *const heads[] = {
-        [MO_ENTRY_OTHER] = NULL,
-        [MO_ENTRY_USER] = "## You\n\n",
-        [MO_ENTRY_ASSISTANT] = "## Assistant\n\n",
-        [MO_ENTRY_TOOL] = "### Tools\n\n",
-        [MO_ENTRY_NOTE] = NULL,
-        [MO_ENTRY_SUMMARY] = "## Summary of what came before\n\n",
-        [MO_ENTRY_QUEUED] = NULL,
-    };
-    enum mo_entry_role role = mo_entry_role(entry);
-    struct mo_entry_call call;
-    struct mo_json_iter it;
-
-    if (heads[role] == NULL)
-        return;
-    mo_buf_puts(b, heads[role]);
-    if (role == MO_ENTRY_TOOL)
-        mo_buf_puts(b, "```\n");
-    mo_entry_words(b, entry);
-    if (role == MO_ENTRY_TOOL)
-        mo_buf_puts(b, "```\n");
-    mo_entry_calls(&it, entry);
-    while (role == MO_ENTRY_ASSISTANT && mo_entry_next_call(&it, &call)) {
-        mo_buf_puts(b, "\n- calls `");
-        (void)mo_json_str_buf(call.name, b);
-        mo_buf_puts(b, "` with `");
-        mo_buf_span(b, mo_json_text(call.args));
-        mo_buf_puts(b, "`\n");
-    }
-    mo_buf_putc(b, '\n');
-}
-
 static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
 {
     mo_autobuf struct mo_buf one = {.max = MO_API_ANSWER_MAX};
@@ -215,21 +181,8 @@ static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
 
 static void put_history(struct mo_api_job *j, const struct mo_rows *rows)
 {
-    if (!j->markdown) {
-        put_entries(j, rows);
-        mo_api_reply(j, "application/json");
-        return;
-    }
-    mo_buf_puts(&j->out, "# Conversation ");
-    mo_buf_puts(&j->out, j->id);
-    mo_buf_puts(&j->out, "\n\n");
-    for (size_t i = 0; i < rows->n; i++) {
-        struct mo_json_doc doc;
-
-        if (mo_json_parse(rows->v[i].doc, 0, &doc, NULL) == 0)
-            put_markdown(&j->out, doc.root);
-    }
-    mo_api_reply(j, "text/markdown; charset=utf-8");
+    put_entries(j, rows);
+    mo_api_reply(j, "application/json");
 }
 
 static void on_any_entry(void *ctx, const struct mo_rows *rows,
@@ -287,8 +240,8 @@ static void read_history(struct mo_api_job *j)
         .limit = limit(j->rq, HISTORY),
     };
 
-    j->markdown = mo_api_says(j->rq, "format", "markdown");
-    read_rows(j, &r, on_history);
+    if (!mo_api_export(j, r.conversation))
+        read_rows(j, &r, on_history);
 }
 
 /* --- its calls ----------------------------------------------------------- */

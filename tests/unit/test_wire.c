@@ -206,7 +206,8 @@ static void test_commands(void **state)
                                   .remember = MO_REMEMBER_SESSION};
     const struct mo_answer a = {.request = MO_SPAN("r"),
                                 .action = MO_ANSWER_DECLINE};
-    const struct mo_wish wish = {.kind = MO_WISH_MODEL, .text = MO_SPAN("m")};
+    const struct mo_wish wish = {
+        .kind = MO_WISH_EDIT, .seq = 7, .text = MO_SPAN("m")};
     struct mo_buf b[MO_WIRE_KINDS];
 
     (void)state;

@@ -68,6 +68,8 @@ const entry = object({
   text: or(str, ''), // of a note
   model: or(str, ''), // of a note with the code 'model': who answers from here on
   turns: or(num, 0), // turns covered by a summary
+  to: or(num, 0), // of a mark (role 'branch'): the entry behind which it goes on
+  auto: or(bool, false), // the program's words: a button was pressed
   stop: or(str, ''),
   placeholder: or(bool, false), // its text is for the model only
   blocks: or(list(block), []),
@@ -162,10 +164,16 @@ const ready = object({
 });
 export type Ready = Checked<typeof ready>;
 
+/** An entry of the current branch and its alternatives, itself among them. */
+const branch = object({ seq: num, of: list(num) });
+export type Branch = Checked<typeof branch>;
+
 const history = object({
   messages: list(entry),
   pending: list(approval),
   turn: or(turn, null),
+  earlier: or(num, -1), // the entry before the first; 0: none, -1: an older server
+  branches: or(list(branch), []),
 });
 export type History = Checked<typeof history>;
 
@@ -206,6 +214,7 @@ export const EVENTS = {
   'system:ready': [ready, any],
   'session:history': [history, any],
   'session:entry': [entry, any],
+  'session:branches': [object({ branches: list(branch) }), any],
   'agent:thinking': [any, any],
   'agent:delta': [object({ turnId: or(str, ''), text: str }), any],
   'agent:response': [str, or(responseMeta, null)],
@@ -269,7 +278,10 @@ export interface Answer {
 
 export interface Requests {
   'elicitation:response': Answer;
-  message: { text: string };
+  message: { text: string; instead?: number };
+  'turn:regenerate': { seq?: number };
+  'turn:continue': undefined;
+  'branch:switch': { seq: number };
   'tool:approval': Decision;
   'tool:accept': { name: string; digest: string };
   'agent:cancel': undefined;

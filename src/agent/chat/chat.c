@@ -6,6 +6,7 @@
  *
  * Ending waits for everything that cannot be undone: store writes, a model
  * request that is being cancelled, running calls. Then it releases the hold. */
+#include "agent/chat/branching.h"
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
@@ -77,8 +78,7 @@ void mo_chat_greet_new(struct chat *c)
     }
 }
 
-/* Finds the person whose message the interrupted turn answers. */
-static void recall_asker(struct chat *c)
+void mo_chat_recall_asker(struct chat *c)
 {
     const struct entry *en = mo_chat_last(c);
 
@@ -99,7 +99,7 @@ void mo_chat_resume(struct chat *c)
     struct mo_json_iter it;
     struct mo_err e;
 
-    recall_asker(c);
+    mo_chat_recall_asker(c);
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
         mo_turn_begin(c);
         mo_chat_greet_new(c);
@@ -137,20 +137,11 @@ static void on_history_read(void *ctx, const struct mo_rows *rows,
         mo_chat_fail(c, why);
         return;
     }
-    for (size_t i = 0; i < rows->n; i++) {
-        struct entry *en = mo_chat_entries_read(rows->v[i].doc);
-
-        if (en == NULL)
-            continue;
-        en->seq = rows->v[i].seq;
-        en->at = rows->v[i].at;
-        c->transcript.seq = en->seq;
-        if (en->role == MO_ENTRY_USER)
-            c->said_at = en->at;
-        if (mo_chat_queue_restore(c, en))
-            mo_free(en);
-        else
-            mo_chat_entries_add(c, en);
+    mo_chat_take_rows(c, rows);
+    if (c->state == CHAT_SAVING) {
+        mo_chat_reread(c);
+        mo_chat_settle(c);
+        return;
     }
     if (!is_dated && c->said_at > 0) /* an older version did not store it */
         mo_session_memory_save(c);
@@ -346,6 +337,8 @@ void mo_chat_free(struct chat *c)
     c->transcript.unkept = NULL;
     mo_free(c->unsure);
     mo_chat_forget_entries(c);
+    mo_branches_fini(&c->transcript.branches);
+    mo_chat_ack(&c->rereading, "closed", "the session has ended");
     mo_write_ahead_drop(c);
     mo_changed_tools_forget(c);
     mo_tools_free(c->tools);

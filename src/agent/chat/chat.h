@@ -250,11 +250,16 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx);
 enum mo_wish_kind {
     MO_WISH_MODEL, /* text: another model, now or when the turn is over */
     MO_WISH_SLEEP, /* the box ends, and what waits; the conversation stays */
+    MO_WISH_EDIT,  /* text in place of the message `seq`, on a new branch */
+    MO_WISH_REGENERATE, /* a new answer to the message `seq` (0: the last) */
+    MO_WISH_CONTINUE,   /* after an answer that was cut off, or a failure */
+    MO_WISH_SWITCH,     /* the branch of the entry `seq` is the current one */
     MO_WISHES,
 };
 
 struct mo_wish {
     enum mo_wish_kind kind;
+    uint64_t seq;
     struct mo_span text;
 };
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "agent/chat/branch.h"
 #include "agent/chat/chat.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/tally.h"
@@ -45,6 +46,9 @@ struct message { /* a user message in the queue */
     bool writing; /* as a queued entry, at the moment */
     bool stored;  /* as a queued entry, and acknowledged */
     bool again;   /* whether the store has its user entry is unknown */
+    bool is_auto; /* the program's words: branching.c */
+    bool is_edit; /* it follows the entry `to`, on a branch of its own */
+    uint64_t to;
     size_t n;
     char text[];
 };
@@ -80,6 +84,7 @@ struct transcript {
     uint64_t until;            /* the summary covers entries up to this seq */
     uint64_t cut;              /* until of the summary that is being made */
     struct mo_llm_usage spent; /* of all entries that were ever in memory */
+    struct branches branches;
 };
 
 /* The turn that is running; its id is empty between turns. */
@@ -137,8 +142,9 @@ struct chat {
     bool other_model; /* than it had when the session was last open */
     bool repick;      /* providers may be configured otherwise by now */
     struct mo_buf next, next_key; /* the model after this turn; or empty */
-    struct ack *sleep; /* who asked to end the box; or NULL: wish.c */
-    bool is_leaving;   /* its session goes to sleep */
+    struct ack rereading; /* who asked for another branch: branching.c */
+    struct ack *sleep;    /* who asked to end the box; or NULL: wish.c */
+    bool is_leaving;      /* its session goes to sleep */
 
     struct transcript transcript;
 
@@ -182,6 +188,11 @@ void mo_agent_forget(struct chat *c);    /* removes it from the table */
 void mo_agent_check(struct mo_agent *a); /* frees it if it is closed */
 void mo_agent_point(struct mo_agent *a, const char *name);
 void mo_member_free(struct mo_member *m); /* when it is in no list any more */
+void mo_chat_take_payer(struct chat *c, const struct mo_member *m);
+/* A message of the member for the queue, with a new id. NULL: refused, and
+ * `ack` was answered. */
+struct message *mo_chat_message_new(struct mo_member *m, struct mo_span text,
+                                    struct ack *ack);
 
 /* --- chat.c -------------------------------------------------------------- */
 
@@ -193,6 +204,8 @@ void mo_chat_greet_new(struct chat *c); /* members who had no events yet */
 /* Reads the history, then resumes an interrupted turn. */
 void mo_chat_read_history(struct chat *c);
 void mo_chat_resume(struct chat *c);
+/* Finds the person whose message the turn answers. */
+void mo_chat_recall_asker(struct chat *c);
 void mo_chat_tools(struct chat *c, const struct mo_err *why); /* are loaded */
 void mo_chat_opened(struct chat *c); /* calls were recovered */
 void mo_chat_finish(struct chat *c, const char *reason,

@@ -1,6 +1,6 @@
 /* wish.c - requests about the conversation itself: another model, the end of
  * its box. */
-#include "agent/chat/chat_priv.h"
+#include "agent/chat/branching.h"
 #include "agent/chat/turn.h"
 
 struct ack *mo_chat_keep_ack(mo_ack_fn *done, void *ctx)
@@ -111,6 +111,10 @@ void mo_chat_wish(struct mo_member *m, const struct mo_wish *w, mo_ack_fn *done,
                                  struct ack *ack) = {
         [MO_WISH_MODEL] = wish_model,
         [MO_WISH_SLEEP] = wish_sleep,
+        [MO_WISH_EDIT] = mo_chat_edit,
+        [MO_WISH_REGENERATE] = mo_chat_regenerate,
+        [MO_WISH_CONTINUE] = mo_chat_continue,
+        [MO_WISH_SWITCH] = mo_chat_switch_branch,
     };
     struct ack ack = {done, ctx};
 

@@ -5,6 +5,7 @@
 // what happened, why if known, and what to do. Buttons are verbs in sentence case.
 
 import { approvals } from './en/approvals';
+import { branches } from './en/branches';
 import { call } from './en/call';
 import { conversation } from './en/conversation';
 import { format } from './en/format';
@@ -20,6 +21,7 @@ export const en = {
   ...format,
   ...shell,
   ...conversation,
+  ...branches,
   ...call,
   ...side,
   ...overview,

@@ -8,11 +8,12 @@ import { computed, effectScope, markRaw, reactive, ref, shallowReactive, shallow
 import { useSocket, type Handlers, type Link } from '../composables/useSocket';
 import { fetchCalls, fetchEntries } from '../lib/http';
 import { Output } from '../lib/output';
+import { currentBranch } from '../lib/branches';
 import { firstLine, newId } from '../lib/format';
 import { endState, type CallEnd, type CallState } from '../lib/callState';
 import { textOf, timeline } from '../lib/timeline';
 import type {
-  Ack, Answer, Approval, Connection, Content, Decision, Entry, History, Question,
+  Ack, Answer, Approval, Branch, Connection, Content, Decision, Entry, History, Question,
   Ready, Requests, Result, FailoverRoute, Turn,
 } from '../protocol';
 import { t } from '../lang';
@@ -79,7 +80,9 @@ export const useConversationStore = defineStore('conversation', () => {
   const joined = ref(false); // system:ready has arrived on this connection
   const restored = ref(false);
   const entries = shallowRef<Entry[]>([]);
-  const hasEarlier = ref(false); // entries before the first one loaded
+  const earlier = ref(0); // the entry before the first one loaded; 0: none
+  const hasEarlier = computed(() => earlier.value > 0);
+  const branches = shallowRef<Branch[]>([]); // entries with alternatives
   const isLoading = ref(false);
   const calls = shallowReactive(new Map<string, Call>());
   const questions = shallowRef<Question[]>([]); // elicitation requests of servers
@@ -101,7 +104,7 @@ export const useConversationStore = defineStore('conversation', () => {
 
   // --- derived state ---
 
-  const items = computed(() => timeline(entries.value));
+  const items = computed(() => timeline(entries.value, new Set(branches.value.map((b) => b.seq))));
   const waiting = computed(() =>
     [...calls.values()].filter((c) => c.state === 'waiting'));
   // Those that we may decide, without anybody else's word.
@@ -229,7 +232,8 @@ export const useConversationStore = defineStore('conversation', () => {
     entries.value = h.messages;
     questions.value = []; // open ones follow as events
     connections.value = []; // likewise
-    hasEarlier.value = (h.messages[0]?.seq ?? 1) > 1;
+    earlier.value = h.earlier >= 0 ? h.earlier : (h.messages[0]?.seq ?? 1) - 1;
+    branches.value = h.branches;
     const kept = new Map(calls);
     calls.clear();
     for (const e of h.messages) readCalls(e);
@@ -249,22 +253,23 @@ export const useConversationStore = defineStore('conversation', () => {
   /** Loads a shared conversation that nobody has open. */
   async function loadShared(): Promise<void> {
     const id = sessionId.value;
-    const messages = await fetchEntries(id, 0, PAGE).catch(() => null);
-    if (messages && sessionId.value === id && !joined.value)
-      restore({ messages, pending: [], turn: null });
+    const found = await fetchEntries(id, 0, PAGE).catch(() => null);
+    if (found && sessionId.value === id && !joined.value)
+      restore({ messages: currentBranch(found).entries, pending: [], turn: null, earlier: 0, branches: [] });
   }
   /** Loads the page of entries before the first one loaded. */
   async function loadEarlier(): Promise<void> {
     const id = sessionId.value;
-    const first = entries.value[0]?.seq ?? 0;
-    if (isLoading.value || !hasEarlier.value || first <= 1) return;
+    const tip = earlier.value;
+    if (isLoading.value || tip <= 0) return;
     isLoading.value = true;
-    const found = await fetchEntries(id, Math.max(0, first - 1 - PAGE), PAGE)
-      .catch(() => null);
+    const after = Math.max(0, tip - PAGE);
+    const found = await fetchEntries(id, after, PAGE).catch(() => null);
     isLoading.value = false;
-    if (!found || sessionId.value !== id || entries.value[0]?.seq !== first)
+    if (!found || sessionId.value !== id || earlier.value !== tip)
       return;
-    const older = found.filter((e) => e.seq < first);
+    const part = currentBranch(found, tip);
+    const older = part.entries;
     const kept = [...calls];
     calls.clear();
     older.forEach(readCalls);
@@ -272,7 +277,7 @@ export const useConversationStore = defineStore('conversation', () => {
       if (c.state === 'running') c.state = 'unknown';
     for (const [key, c] of kept) calls.set(key, c);
     entries.value = [...older, ...entries.value];
-    hasEarlier.value = older.length > 0 && (older[0]?.seq ?? 1) > 1;
+    earlier.value = after > 0 ? part.earlier : 0;
     void loadDecisions();
   }
   /** Loads who decided each call and its duration, which entries do not have. */
@@ -346,6 +351,9 @@ export const useConversationStore = defineStore('conversation', () => {
     },
     'session:history': restore,
     'session:entry': addEntry,
+    'session:branches': (b) => {
+      branches.value = b.branches;
+    },
     'agent:thinking': () => {
       isTurnRunning.value = true;
     },
@@ -446,7 +454,9 @@ export const useConversationStore = defineStore('conversation', () => {
     joined.value = false;
     restored.value = false;
     entries.value = [];
-    hasEarlier.value = isLoading.value = false;
+    isLoading.value = false;
+    earlier.value = 0;
+    branches.value = [];
     calls.clear();
     questions.value = [];
     connections.value = [];
@@ -502,6 +512,12 @@ export const useConversationStore = defineStore('conversation', () => {
     idleEnds.value = 0;
     outgoing.value = [...outgoing.value, s];
     void submit(s);
+  }
+  /** In place of an earlier message, on a branch of its own. Resolves to an error
+   *  message, or to an empty string. */
+  async function editMessage(seq: number, text: string): Promise<string> {
+    const ack = await link.value?.send('message', { text, instead: seq });
+    return ack && !ack.ok ? ack.message : '';
   }
   function removeOutgoing(id: string): void {
     outgoing.value = outgoing.value.filter((x) => x.id !== id);
@@ -571,6 +587,9 @@ export const useConversationStore = defineStore('conversation', () => {
     stop: () => request('agent:cancel'),
     reset: () => request('history:reset'),
     end: () => request('session:close', { keep: true }),
-    changeModel,
+    changeModel, branches, editMessage,
+    regenerate: (seq: number) => request('turn:regenerate', { seq }),
+    goOn: () => request('turn:continue'),
+    switchBranch: (seq: number) => request('branch:switch', { seq }),
   };
 });

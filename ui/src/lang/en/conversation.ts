@@ -11,7 +11,6 @@ export const conversation = {
   'chat.send': 'Send',
   'chat.rejectWith': { one: 'Reject with this reason', other: 'Reject all {n} with this reason' },
   'chat.edit': 'Edit',
-  'chat.again': 'Send again',
   'chat.thoughts': 'Thinking',
   'chat.failed': 'Something went wrong.',
   'chat.running': 'Running {names}…',
