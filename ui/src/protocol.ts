@@ -155,6 +155,7 @@ const ready = object({
   containerId: or(str, ''),
   provider: or(str, ''),
   model: or(str, ''),
+  title: or(str, ''),
   tools: or(list(tool), []),
   resumed: or(bool, false),
   driver: or(str, ''),
@@ -214,6 +215,7 @@ export const EVENTS = {
   'system:ready': [ready, any],
   'session:history': [history, any],
   'session:entry': [entry, any],
+  'session:about': [object({ title: or(str, '') }), any],
   'session:branches': [object({ branches: list(branch) }), any],
   'agent:thinking': [any, any],
   'agent:delta': [object({ turnId: or(str, ''), text: str }), any],
@@ -315,6 +317,9 @@ const session = object({
   asleep: or(bool, false), // its sandbox was removed after idling
   shared: or(str, ''), // 'read' or 'approve': somebody else's
   isShared: or(bool, false), // with others
+  pinned: or(bool, false),
+  archived: or(bool, false),
+  tags: or(list(str), [] as string[]),
 });
 export type Session = Checked<typeof session>;
 

@@ -348,6 +348,7 @@ void mo_chat_free(struct chat *c)
     mo_buf_fini(&c->wanted);
     mo_buf_fini(&c->key);
     mo_buf_fini(&c->title);
+    mo_buf_fini(&c->labels);
     mo_buf_fini(&c->troubles);
     mo_buf_fini(&c->turn.shown);
     mo_arena_fini(&c->remembered.arena);
@@ -404,6 +405,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_init(&c->next, 256);
     mo_buf_init(&c->next_key, 4096);
     mo_buf_init(&c->title, 512);
+    mo_buf_init(&c->labels, MO_ABOUT_MAX);
     mo_buf_init(&c->troubles, (size_t)32 * 1024);
     mo_buf_init(&c->turn.shown, MO_LLM_REPLY_MAX);
     mo_buf_span(&c->wanted, j->model);

@@ -29,6 +29,7 @@
 #ifndef MO_AGENT_CHAT_CHAT_H
 #define MO_AGENT_CHAT_CHAT_H
 
+#include "agent/chat/about.h"
 #include "agent/chat/tally.h"
 #include "agent/llm/models.h"
 #include "audit/audit.h"
@@ -92,13 +93,12 @@ void mo_agent_stale(struct mo_agent *a);
  * call that is denied now is rejected. Each conversation picks its model again
  * before its next turn. */
 void mo_agent_reload(struct mo_agent *a, const struct mo_agent_opts *o);
-#define MO_TITLE_MAX 120 /* bytes; longer titles are cut */
-/* Renames an open conversation. One that is not open here is refused
- * (MO_EPOLICY): its chat, opened elsewhere, keeps the title in memory and would
- * overwrite the new one. MO_EINVAL: the title is empty. done() is called once,
- * from the loop, when the title is stored. */
-int mo_agent_title(struct mo_agent *a, struct mo_span session,
-                   struct mo_span title, mo_done_fn *done, void *ctx,
+/* Changes what is said about an open conversation (about.h); change: the text
+ * of a mo_about_change(). One that is not open here is refused (MO_EPOLICY):
+ * its chat, opened elsewhere, has it in memory and would overwrite it. done()
+ * is called once, from the loop, when it is stored. */
+int mo_agent_about(struct mo_agent *a, struct mo_span session,
+                   struct mo_span change, mo_done_fn *done, void *ctx,
                    struct mo_err *e);
 /* For crash tests: on_point() is called with the name of every step ("saving",
  * "asking", "keeping", "calls", "running", "outcome", "results", ...) before

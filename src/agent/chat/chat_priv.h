@@ -138,9 +138,10 @@ struct chat {
 
     struct mo_model model;
     struct mo_buf wanted, key, title;
-    uint64_t said_at; /* wall ms of the person's last message; 0: none */
-    bool other_model; /* than it had when the session was last open */
-    bool repick;      /* providers may be configured otherwise by now */
+    struct mo_buf labels; /* a document (about.h) without the title */
+    uint64_t said_at;     /* wall ms of the person's last message; 0: none */
+    bool other_model;     /* than it had when the session was last open */
+    bool repick;          /* providers may be configured otherwise by now */
     struct mo_buf next, next_key; /* the model after this turn; or empty */
     struct ack rereading; /* who asked for another branch: branching.c */
     struct ack *sleep;    /* who asked to end the box; or NULL: wish.c */

@@ -410,6 +410,7 @@ static void send_ready(struct chat *c, struct mo_member *m)
     mo_jw_member_cstr(w, "containerId", c->info.box);
     mo_jw_member_cstr(w, "provider", c->model.provider);
     mo_jw_member(w, "model", mo_buf_view(&c->model.id));
+    mo_session_memory_put_about(c, w);
     put_tools(w, c);
     mo_jw_member_bool(w, "resumed", c->info.resumed);
     mo_jw_member_cstr(w, "driver", c->info.driver);
@@ -536,6 +537,15 @@ void mo_chat_event_history(struct chat *c)
         if (m->greeted)
             send_history(c, m);
     }
+}
+
+void mo_chat_event_about(struct chat *c)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_session_memory_put_about(c, w);
+    event_send(&ev, c, NULL, "session:about");
 }
 
 void mo_chat_event_branches(struct chat *c)

@@ -29,5 +29,7 @@ int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
 /* The person's message is stored. */
 void mo_session_memory_said(struct chat *c, struct mo_span text);
 void mo_session_memory_save(struct chat *c);
+/* Writes the members of about.h. */
+void mo_session_memory_put_about(const struct chat *c, struct mo_jw *w);
 
 #endif

@@ -9,6 +9,7 @@ import { branches } from './en/branches';
 import { call } from './en/call';
 import { conversation } from './en/conversation';
 import { format } from './en/format';
+import { list } from './en/list';
 import { network } from './en/network';
 import { overview } from './en/overview';
 import { router } from './en/router';
@@ -22,6 +23,7 @@ export const en = {
   ...shell,
   ...conversation,
   ...branches,
+  ...list,
   ...call,
   ...side,
   ...overview,

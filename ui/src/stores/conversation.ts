@@ -112,9 +112,11 @@ export const useConversationStore = defineStore('conversation', () => {
     waiting.value.flatMap((c) => (c.approval && !c.approval.approvals ? [c.approval] : [])));
   const running = computed(() =>
     [...calls.values()].filter((c) => c.state === 'running'));
+  // The server's; an older one says none, and a reader of a closed one gets none.
+  const givenTitle = ref('');
   const title = computed(() => {
     const first = entries.value.find((e) => e.role === 'user');
-    return first ? firstLine(textOf(first), 60) : '';
+    return givenTitle.value || (first ? firstLine(textOf(first), 60) : '');
   });
   const state = computed(() => link.value?.state.value ?? 'connecting');
   const isOpen = computed(() =>
@@ -340,6 +342,7 @@ export const useConversationStore = defineStore('conversation', () => {
   const handlers: Handlers = {
     'system:ready': (r) => {
       ready.value = r;
+      givenTitle.value = r.title;
       joined.value = true;
       shared.value = r.shared;
       failure.value = '';
@@ -351,6 +354,9 @@ export const useConversationStore = defineStore('conversation', () => {
     },
     'session:history': restore,
     'session:entry': addEntry,
+    'session:about': (a) => {
+      givenTitle.value = a.title;
+    },
     'session:branches': (b) => {
       branches.value = b.branches;
     },
@@ -456,6 +462,7 @@ export const useConversationStore = defineStore('conversation', () => {
     entries.value = [];
     isLoading.value = false;
     earlier.value = 0;
+    givenTitle.value = '';
     branches.value = [];
     calls.clear();
     questions.value = [];

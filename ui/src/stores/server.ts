@@ -6,7 +6,7 @@ import { computed, ref, shallowRef } from 'vue';
 
 import { newId } from '../lib/format';
 import {
-  deleteSession, errorText, fetchModels, fetchReadiness, fetchSessions, renameSession,
+  changeSession, deleteSession, errorText, fetchModels, fetchReadiness, fetchSessions, type About,
 } from '../lib/http';
 import { fetchManaged } from '../lib/serverApi';
 import { inOrder } from '../lib/sessions';
@@ -67,8 +67,8 @@ export const useServerStore = defineStore('server', () => {
 
   const titleOf = (id: string): string =>
     sessions.value.find((s) => s.id === id)?.title ?? '';
-  async function rename(id: string, title: string): Promise<void> {
-    await renameSession(id, title);
+  async function change(id: string, about: About): Promise<void> {
+    await changeSession(id, about);
     await loadSessions();
   }
 
@@ -89,6 +89,6 @@ export const useServerStore = defineStore('server', () => {
   return {
     sessions, hasSessions, models, modelsFailed, readiness, servers,
     serversKnown, serversError, canManage, configFile, titledSessions, modelList, loadSessions, loadModels,
-    loadReadiness, loadServers, removeSession, titleOf, rename, draftId, isDraft, forgetDraft,
+    loadReadiness, loadServers, removeSession, titleOf, change, draftId, isDraft, forgetDraft,
   };
 });
