@@ -118,6 +118,13 @@ static void send_command(struct mo_seat *s, struct command *c)
 {
     struct mo_span frame = mo_span(c->frame, c->n);
 
+    if (c->kind == MO_WIRE_WISH && s->state != SEAT_HERE &&
+        s->address.version < 2) {
+        refuse(c, "old_server",
+               MO_SPAN("the server that has this conversation is of an older "
+                       "version"));
+        return;
+    }
     c->sent = true;
     c->here = s->state == SEAT_HERE;
     if (c->here)
@@ -288,4 +295,13 @@ void mo_seat_reset(struct mo_seat *s, mo_ack_fn *done, void *ctx)
 void mo_seat_end(struct mo_seat *s, mo_ack_fn *done, void *ctx)
 {
     submit_plain(s, MO_WIRE_END, done, ctx);
+}
+
+void mo_seat_wish(struct mo_seat *s, const struct mo_wish *w, mo_ack_fn *done,
+                  void *ctx)
+{
+    struct new_command k = NEW_COMMAND(MO_WIRE_WISH);
+
+    mo_wire_put_wish(&k.b, ++s->last_no, w);
+    submit(s, &k);
 }

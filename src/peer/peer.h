@@ -106,5 +106,8 @@ void mo_seat_accept(struct mo_seat *s, struct mo_span tool,
 void mo_seat_cancel(struct mo_seat *s, mo_ack_fn *done, void *ctx);
 void mo_seat_reset(struct mo_seat *s, mo_ack_fn *done, void *ctx);
 void mo_seat_end(struct mo_seat *s, mo_ack_fn *done, void *ctx);
+/* "old_server": the process that has the conversation does not know wishes. */
+void mo_seat_wish(struct mo_seat *s, const struct mo_wish *w, mo_ack_fn *done,
+                  void *ctx);
 
 #endif

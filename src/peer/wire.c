@@ -189,6 +189,17 @@ void mo_wire_put_accept(struct mo_buf *b, uint32_t no, struct mo_span tool,
     mo_peer_end(b, at);
 }
 
+void mo_wire_put_wish(struct mo_buf *b, uint32_t no, const struct mo_wish *w)
+{
+    size_t at = begin_command(b, no, MO_WIRE_WISH);
+
+    mo_peer_put_u32(b, w->kind);
+    mo_peer_put_u32(b, (uint32_t)(w->seq >> 32));
+    mo_peer_put_u32(b, (uint32_t)w->seq);
+    mo_peer_put(b, w->text);
+    mo_peer_end(b, at);
+}
+
 void mo_wire_put_plain(struct mo_buf *b, uint32_t no, enum mo_wire_kind kind)
 {
     mo_peer_end(b, begin_command(b, no, kind));
@@ -309,6 +320,22 @@ static bool run_end(struct command *c)
     return c->in.n == 0;
 }
 
+static bool run_wish(struct command *c)
+{
+    struct mo_wish w = {.kind = MO_WISHES};
+    uint32_t kind, high, low;
+
+    if (!mo_peer_u32(&c->in, &kind) || kind >= MO_WISHES ||
+        !mo_peer_u32(&c->in, &high) || !mo_peer_u32(&c->in, &low) ||
+        !mo_peer_field(&c->in, &w.text, NULL) || c->in.n > 0)
+        return false;
+    w.kind = (enum mo_wish_kind)kind;
+    w.seq = (uint64_t)high << 32 | low;
+    if (may_run(c, false))
+        mo_chat_wish(c->m, &w, c->done, c->ctx);
+    return true;
+}
+
 int mo_wire_run(struct mo_member *m, struct mo_span data, mo_ack_fn *done,
                 void *ctx)
 {
@@ -316,7 +343,7 @@ int mo_wire_run(struct mo_member *m, struct mo_span data, mo_ack_fn *done,
         [MO_WIRE_SAY] = run_say,       [MO_WIRE_DECIDE] = run_decide,
         [MO_WIRE_ANSWER] = run_answer, [MO_WIRE_ACCEPT] = run_accept,
         [MO_WIRE_CANCEL] = run_cancel, [MO_WIRE_RESET] = run_reset,
-        [MO_WIRE_END] = run_end,
+        [MO_WIRE_END] = run_end,       [MO_WIRE_WISH] = run_wish,
     };
     struct command c = {.m = m, .in = data, .done = done, .ctx = ctx};
     uint32_t no, kind, again;

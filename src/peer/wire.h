@@ -19,7 +19,7 @@
 /* Versions of this protocol that we speak, the HTTP between servers included
  * (web/relay.h). Two processes use the highest that both speak. */
 #define MO_WIRE_MIN         1
-#define MO_WIRE_MAX         1
+#define MO_WIRE_MAX         2 /* 2: wishes */
 /* From a seat: a message, or a decision with edited arguments. */
 #define MO_WIRE_COMMAND_MAX ((size_t)2 * 1024 * 1024)
 /* From a guest: an event. */
@@ -38,6 +38,7 @@ enum mo_wire_kind {
     MO_WIRE_CANCEL,
     MO_WIRE_RESET,
     MO_WIRE_END,
+    MO_WIRE_WISH, /* since version 2 */
     MO_WIRE_KINDS,
 };
 
@@ -67,6 +68,7 @@ void mo_wire_put_answer(struct mo_buf *b, uint32_t no,
                         const struct mo_answer *a);
 void mo_wire_put_accept(struct mo_buf *b, uint32_t no, struct mo_span tool,
                         struct mo_span digest);
+void mo_wire_put_wish(struct mo_buf *b, uint32_t no, const struct mo_wish *w);
 void mo_wire_put_plain(struct mo_buf *b, uint32_t no, enum mo_wire_kind kind);
 void mo_wire_set_again(char *frame); /* of a whole COMMAND */
 

@@ -35,6 +35,22 @@ void mo_session_answer_kills(struct mo_list *kills, const struct mo_err *why)
     }
 }
 
+const char *mo_session_end_reason(enum session_end how)
+{
+    return how == END_SLEEP ? "closed" : "killed";
+}
+
+/* Those of the requests that this end answers. */
+static void serve_kills(struct session *s, bool all)
+{
+    mo_list_each_entry_safe (k, &s->kills, struct kill, node) {
+        if (!all && k->how > s->how)
+            continue; /* it is tried again */
+        mo_list_del(&k->node);
+        mo_list_push(&s->served, &k->node);
+    }
+}
+
 /* --- steps --------------------------------------------------------------- */
 
 static void op_returned(struct session *s, const struct mo_err *why,
@@ -242,8 +258,8 @@ void mo_session_finish(struct session *s, enum session_end how,
     log_end(s);
     mo_timer_stop(s->ss->loop, &s->flush);
     mo_timer_stop(s->ss->loop, &s->cause);
-    if (how >= END_CLOSE || why)
-        mo_list_splice(&s->served, &s->kills);
+    if (how >= END_SLEEP || why)
+        serve_kills(s, why != NULL || how >= END_CLOSE);
     mo_holds_part(s, reason, why);
     mo_session_finish_step(s);
 }

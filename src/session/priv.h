@@ -105,7 +105,7 @@ struct session {
 struct kill {
     struct mo_list node;
     struct mo_sessions *ss;
-    bool forget;
+    enum session_end how; /* END_SLEEP or more */
     struct mo_later later;
     struct mo_err why; /* code 0: it worked */
     mo_done_fn *done;
@@ -206,6 +206,8 @@ void mo_session_cause_due(struct mo_timer *t);
 /* ending.c */
 /* Answers those requests to end the session. */
 void mo_session_answer_kills(struct mo_list *kills, const struct mo_err *why);
+/* What holds are told of an end that was asked for. */
+const char *mo_session_end_reason(enum session_end how);
 /* Begins to end the session. reason and why are passed to the holds; NULL:
  * there are none. */
 void mo_session_finish(struct session *s, enum session_end how,

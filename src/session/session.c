@@ -189,15 +189,15 @@ void mo_session_begin(struct session *s)
 static void decide_after_row(struct session *s)
 {
     uint64_t now = wall_now(s->ss);
-    bool forget = false;
+    enum session_end how = END_SLEEP;
 
     mo_list_each_entry (k, &s->kills, struct kill, node)
-        forget |= k->forget;
+        how = k->how > how ? k->how : how;
     if (!mo_list_empty(&s->kills) && !s->known) {
         mo_session_answer_kills(
             &s->kills, mo_error(MO_ENOTFOUND, "there is no session %s", s->id));
     } else if (!mo_list_empty(&s->kills)) {
-        mo_session_finish(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
+        mo_session_finish(s, how, mo_session_end_reason(how), NULL);
         return;
     }
     mo_holds_sort(s);

@@ -42,6 +42,7 @@
 #define MO_SESSION_SESSION_H
 
 #include "box/box.h"
+#include "codec/json/json.h"
 #include "mcp/client/conn.h"
 #include "store/store.h"
 #include "trace/trace.h"
@@ -187,6 +188,20 @@ const char *mo_session_owner(const struct mo_sessions *ss, struct mo_span id);
  * Unknown: MO_ENOTFOUND. */
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
                    mo_done_fn *done, void *ctx, struct mo_err *e);
+
+/* Ends only its box, with its files: the session stays known ("asleep"), and
+ * its next hold starts a new box. Otherwise as mo_session_end(). */
+int mo_session_sleep(struct mo_sessions *ss, struct mo_span id,
+                     mo_done_fn *done, void *ctx, struct mo_err *e);
+
+/* Changes the data of a session that nobody has open (mo_session_keep()):
+ * change() is called once at most, later, with the present data, and writes the
+ * new. done() once. In use: MO_EBUSY, the message names by whom. */
+typedef int mo_session_edit_fn(void *ctx, struct mo_json data,
+                               struct mo_buf *out, struct mo_err *e);
+int mo_session_edit(struct mo_sessions *ss, struct mo_span id,
+                    mo_session_edit_fn *change, mo_done_fn *done, void *ctx,
+                    struct mo_err *e);
 
 /* A session's row in the store (MO_READ_SESSION), parsed. */
 struct mo_session_row {

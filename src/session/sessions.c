@@ -73,8 +73,9 @@ const char *mo_session_owner(const struct mo_sessions *ss, struct mo_span id)
 
 /* --- ending one from outside --------------------------------------------- */
 
-int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
-                   mo_done_fn *done, void *ctx, struct mo_err *e)
+static int end_one(struct mo_sessions *ss, struct mo_span id,
+                   enum session_end how, mo_done_fn *done, void *ctx,
+                   struct mo_err *e)
 {
     struct session *s = mo_map_get(&ss->map, id);
     struct kill *k = mo_new(struct kill);
@@ -87,14 +88,26 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
         mo_free(k);
         return rc;
     }
-    *k = (struct kill){.ss = ss, .forget = forget, .done = done, .ctx = ctx};
+    *k = (struct kill){.ss = ss, .how = how, .done = done, .ctx = ctx};
     mo_list_push(&s->kills, &k->node);
     ss->nkills++;
     if (fresh)
         mo_session_begin(s);
     else if (s->held && s->state != S_READING && s->state != S_ENDING)
-        mo_session_finish(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
+        mo_session_finish(s, how, mo_session_end_reason(how), NULL);
     return 0;
+}
+
+int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
+                   mo_done_fn *done, void *ctx, struct mo_err *e)
+{
+    return end_one(ss, id, forget ? END_FORGET : END_CLOSE, done, ctx, e);
+}
+
+int mo_session_sleep(struct mo_sessions *ss, struct mo_span id,
+                     mo_done_fn *done, void *ctx, struct mo_err *e)
+{
+    return end_one(ss, id, END_SLEEP, done, ctx, e);
 }
 
 /* --- all of them --------------------------------------------------------- */

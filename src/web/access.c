@@ -116,6 +116,10 @@ static const struct mo_access_row rows[] = {
     {"event", "agent:cancel", USER, ""},
     {"event", "history:reset", USER, ""},
     {"event", "session:close", USER, ""},
+    {"event", "model:change", USER, ""},
+    {"event", "turn:regenerate", USER, ""},
+    {"event", "turn:continue", USER, ""},
+    {"event", "branch:switch", USER, ""},
     {"event", "tool:accept", OPERATOR, ""},
     {"event", "elicitation:response", USER, ""},
 };

@@ -8,11 +8,11 @@
 #include "codec/http/url.h"
 #include "policy/connections.h"
 #include "secrets/resolve.h"
-#include "web/api_job.h"
+#include "web/api_export.h"
 
 #define LIMIT     100
 #define HISTORY   1000
-#define TITLE_MAX 4096 /* bytes of a body with a title */
+#define ABOUT_MAX MO_ABOUT_MAX /* bytes of a body */
 
 /* --- the query ----------------------------------------------------------- */
 
@@ -79,7 +79,8 @@ static void put_session(struct mo_api_job *j, const struct mo_row *row)
 {
     static const char *const own[] = {"owner", "created", "box", "driver",
                                       "asleep"};
-    static const char *const agents[] = {"title", "model"};
+    static const char *const agents[] = {"title",  "model",    "lastMessage",
+                                         "pinned", "archived", "tags"};
     struct mo_jw *w = &j->w;
     struct mo_json_doc doc;
 
@@ -153,40 +154,6 @@ static void read_session(struct mo_api_job *j)
 
 /* --- a conversation ------------------------------------------------------ */
 
-static void put_markdown(struct mo_buf *b, struct mo_json entry)
-{
-    static const char *const heads[] = {
-        [MO_ENTRY_OTHER] = NULL,
-        [MO_ENTRY_USER] = "## You\n\n",
-        [MO_ENTRY_ASSISTANT] = "## Assistant\n\n",
-        [MO_ENTRY_TOOL] = "### Tools\n\n",
-        [MO_ENTRY_NOTE] = NULL,
-        [MO_ENTRY_SUMMARY] = "## Summary of what came before\n\n",
-        [MO_ENTRY_QUEUED] = NULL,
-    };
-    enum mo_entry_role role = mo_entry_role(entry);
-    struct mo_entry_call call;
-    struct mo_json_iter it;
-
-    if (heads[role] == NULL)
-        return;
-    mo_buf_puts(b, heads[role]);
-    if (role == MO_ENTRY_TOOL)
-        mo_buf_puts(b, "```\n");
-    mo_entry_words(b, entry);
-    if (role == MO_ENTRY_TOOL)
-        mo_buf_puts(b, "```\n");
-    mo_entry_calls(&it, entry);
-    while (role == MO_ENTRY_ASSISTANT && mo_entry_next_call(&it, &call)) {
-        mo_buf_puts(b, "\n- calls `");
-        (void)mo_json_str_buf(call.name, b);
-        mo_buf_puts(b, "` with `");
-        mo_buf_span(b, mo_json_text(call.args));
-        mo_buf_puts(b, "`\n");
-    }
-    mo_buf_putc(b, '\n');
-}
-
 static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
 {
     mo_autobuf struct mo_buf one = {.max = MO_API_ANSWER_MAX};
@@ -215,21 +182,8 @@ static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
 
 static void put_history(struct mo_api_job *j, const struct mo_rows *rows)
 {
-    if (!j->markdown) {
-        put_entries(j, rows);
-        mo_api_reply(j, "application/json");
-        return;
-    }
-    mo_buf_puts(&j->out, "# Conversation ");
-    mo_buf_puts(&j->out, j->id);
-    mo_buf_puts(&j->out, "\n\n");
-    for (size_t i = 0; i < rows->n; i++) {
-        struct mo_json_doc doc;
-
-        if (mo_json_parse(rows->v[i].doc, 0, &doc, NULL) == 0)
-            put_markdown(&j->out, doc.root);
-    }
-    mo_api_reply(j, "text/markdown; charset=utf-8");
+    put_entries(j, rows);
+    mo_api_reply(j, "application/json");
 }
 
 static void on_any_entry(void *ctx, const struct mo_rows *rows,
@@ -287,7 +241,8 @@ static void read_history(struct mo_api_job *j)
         .limit = limit(j->rq, HISTORY),
     };
 
-    j->markdown = mo_api_says(j->rq, "format", "markdown");
+    if (mo_api_export(j, r.conversation))
+        return;
     j->found = put_history;
     read_rows(j, &r, on_history);
 }
@@ -378,12 +333,33 @@ static void end_session(struct mo_api_job *j)
         mo_api_error(j, &e);
 }
 
-static void rename_session(struct mo_api_job *j)
-{
-    struct mo_err e;
+/* --- what is said about it: about.h -------------------------------------- */
 
-    if (mo_agent_title(j->api->agent, mo_span_cstr(j->id), mo_buf_view(&j->arg),
-                       mo_api_done, j, &e) < 0)
+static int apply_change(void *ctx, struct mo_json data, struct mo_buf *out,
+                        struct mo_err *e)
+{
+    struct mo_api_job *j = ctx;
+    struct mo_json_doc change;
+    int rc = mo_json_parse(mo_buf_view(&j->arg), 0, &change, e);
+
+    if (rc == 0)
+        mo_about_apply(data, change.root, out);
+    return rc;
+}
+
+static void edit_session(struct mo_api_job *j)
+{
+    struct mo_span id = mo_span_cstr(j->id);
+    struct mo_err e;
+    int rc = 0;
+
+    if (j->api->agent && mo_agent_is_open(j->api->agent, id))
+        rc = mo_agent_about(j->api->agent, id, mo_buf_view(&j->arg),
+                            mo_api_done, j, &e);
+    else
+        rc = mo_session_edit(j->api->sessions, id, apply_change, mo_api_done, j,
+                             &e);
+    if (rc < 0)
         mo_api_error(j, &e);
 }
 
@@ -424,17 +400,18 @@ static void patch_session(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api_job *j = NULL;
     struct mo_json_doc doc;
+    struct mo_err e;
 
     if (is_elsewhere(rq->data, rq, body))
         return;
     j = mo_api_session_job(rq->data, rq);
     if (j == NULL)
         return;
-    if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
-        mo_json_str_buf(mo_json_get(doc.root, "title"), &j->arg) < 0)
-        mo_api_problem(j, 400, "bad_request", "the body is {title: string}");
+    if (mo_json_parse(body, 0, &doc, &e) < 0 ||
+        mo_about_change(doc.root, &j->arg, &e) < 0)
+        mo_api_problem(j, 400, "bad_request", e.msg);
     else
-        mo_api_if_mine(j, rename_session);
+        mo_api_if_mine(j, edit_session);
 }
 
 /* --- search and audit ---------------------------------------------------- */
@@ -611,7 +588,7 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_DELETE, "/api/sessions/{id}", 0, on_session_request,
          .arg = END},
         {MO_HTTP_PATCH, "/api/sessions/{id}", 0, .body = patch_session,
-         .max = TITLE_MAX},
+         .max = ABOUT_MAX},
         {MO_HTTP_GET, "/api/sessions/{id}/calls", 0, on_session_request,
          .arg = CALLS},
         {MO_HTTP_GET, "/api/sessions/{id}/history", 0, on_session_request,

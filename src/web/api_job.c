@@ -1,7 +1,7 @@
 /*
  * api_job.c - see api_job.h.
  */
-#include "web/api_job.h"
+#include "web/api_export.h"
 
 #include <stdio.h>
 
@@ -17,6 +17,7 @@ static void job_free(struct mo_api_job *j)
     mo_buf_fini(&j->arg);
     mo_buf_fini(&j->text);
     mo_buf_fini(&j->owner);
+    mo_api_export_free(j->export);
     mo_free(j);
 }
 

@@ -14,6 +14,7 @@
 #define MO_API_ANSWER_MAX ((size_t)32 * 1024 * 1024)
 #define MO_API_ARG_MAX    ((size_t)128 * 1024)
 
+struct mo_api_export; /* api_export.c */
 struct mo_api_job;
 
 /* Reading page by page, see mo_api_pages(). */
@@ -34,16 +35,17 @@ struct mo_api_job {
     struct mo_api *api;
     struct mo_req *rq; /* NULL: the client has gone */
     bool answered;
-    char id[MO_SESSION_ID_MAX + 1];   /* of the session it is about */
-    char caller[MO_REQ_CALLER_MAX];   /* the request's */
-    struct mo_list node;              /* in api->sharing */
-    int share;                        /* enum mo_share of the change */
-    int mode;                         /* enum mo_chat_mode of the change */
-    struct mo_buf owner;              /* of the session or connection */
-    bool markdown, is_search, shared; /* shared: readers may ask, too */
-    bool approves;                    /* of them: approvers only */
-    int status;                       /* of mo_api_reply(); 200 */
-    struct mo_buf arg;                /* what the handler needs later */
+    char id[MO_SESSION_ID_MAX + 1]; /* of the session it is about */
+    char caller[MO_REQ_CALLER_MAX]; /* the request's */
+    struct mo_list node;            /* in api->sharing */
+    int share;                      /* enum mo_share of the change */
+    int mode;                       /* enum mo_chat_mode of the change */
+    struct mo_buf owner;            /* of the session or connection */
+    bool is_search, shared;         /* shared: readers may ask, too */
+    bool approves;                  /* of them: approvers only */
+    struct mo_api_export *export;   /* or NULL */
+    int status;                     /* of mo_api_reply(); 200 */
+    struct mo_buf arg;              /* what the handler needs later */
     void (*next)(struct mo_api_job *j);
     void (*found)(struct mo_api_job *j, const struct mo_rows *rows); /* api.c */
     uint64_t began; /* mo_now_ns() */

@@ -272,17 +272,50 @@ static struct mo_span str(struct event *ev, struct mo_json v)
     return s;
 }
 
+/* A wish with a seq; 0: none was sent. */
+static void wish_for(struct event *ev, enum mo_wish_kind kind,
+                     struct mo_json seq, struct mo_span text)
+{
+    struct mo_wish w = {.kind = kind, .text = text};
+
+    if (seq.p && (mo_json_u64(seq, &w.seq) < 0 || w.seq == 0))
+        refuse(ev, "bad_request", "seq is the number of an entry");
+    else
+        mo_seat_wish(ev->t->member, &w, on_ack, ev->owed);
+}
+
 static void do_message(struct event *ev)
 {
-    struct mo_json text = ev->arg;
+    struct mo_json text = ev->arg, instead = {NULL, 0};
 
-    if (mo_json_is(text, MO_JSON_OBJECT))
+    if (mo_json_is(text, MO_JSON_OBJECT)) {
+        instead = mo_json_get(text, "instead");
         text = mo_json_get(text, "text");
+    }
     if (!mo_json_is(text, MO_JSON_STRING)) {
         refuse(ev, "bad_request", "a message is a string, or {text}");
         return;
     }
-    mo_seat_say(ev->t->member, str(ev, text), on_ack, ev->owed);
+    if (instead.p)
+        wish_for(ev, MO_WISH_EDIT, instead, str(ev, text));
+    else
+        mo_seat_say(ev->t->member, str(ev, text), on_ack, ev->owed);
+}
+
+static void do_regenerate(struct event *ev)
+{
+    wish_for(ev, MO_WISH_REGENERATE, mo_json_get(ev->arg, "seq"),
+             mo_span(NULL, 0));
+}
+
+static void do_continue(struct event *ev)
+{
+    wish_for(ev, MO_WISH_CONTINUE, (struct mo_json){NULL, 0}, mo_span(NULL, 0));
+}
+
+static void do_branch(struct event *ev)
+{
+    wish_for(ev, MO_WISH_SWITCH, mo_json_get(ev->arg, "seq"), mo_span(NULL, 0));
 }
 
 /* Of what holds for all persons only the operator decides. */
@@ -394,11 +427,24 @@ static void do_reset(struct event *ev)
     mo_seat_reset(ev->t->member, on_ack, ev->owed);
 }
 
+static void do_model(struct event *ev)
+{
+    const struct mo_wish w = {.kind = MO_WISH_MODEL,
+                              .text = str(ev, mo_json_get(ev->arg, "model"))};
+
+    mo_seat_wish(ev->t->member, &w, on_ack, ev->owed);
+}
+
 static void do_close(struct event *ev)
 {
+    static const struct mo_wish sleep = {.kind = MO_WISH_SLEEP};
+
     ev->owed->ends = true;
     ev->t->ends++;
-    mo_seat_end(ev->t->member, on_ack, ev->owed);
+    if (mo_json_flag(ev->arg, "keep"))
+        mo_seat_wish(ev->t->member, &sleep, on_ack, ev->owed);
+    else
+        mo_seat_end(ev->t->member, on_ack, ev->owed);
 }
 
 static const struct {
@@ -410,6 +456,10 @@ static const struct {
     {"agent:cancel", do_cancel},
     {"history:reset", do_reset},
     {"session:close", do_close},
+    {"model:change", do_model},
+    {"turn:regenerate", do_regenerate},
+    {"turn:continue", do_continue},
+    {"branch:switch", do_branch},
     {"tool:accept", do_accept},
     {"elicitation:response", do_answer},
 };

@@ -16,6 +16,7 @@ import {
 const skip = await lacking();
 const mood = (dir, name) => join(dir, `${name}.mood`);
 const moody = (dir, name) => script('moody.mjs', name, mood(dir, name), join(dir, `${name}.log`));
+const run = (command) => ({ name: 'execute_command', args: { command } });
 const write = (path, content) => ({ name: 'write_file', args: { path, content } });
 
 const EVIL = [
@@ -177,7 +178,7 @@ describe('with a model', { skip }, () => {
     await leave(page);
   });
 
-  test('another model: asked first, then the conversation starts fresh', async () => {
+  test('another model: the conversation goes on below a divider', async () => {
     bench.model.script.push({ text: 'Old.' }, { text: 'New.' });
     const page = await bench.visit();
     await ready(page);
@@ -185,13 +186,40 @@ describe('with a model', { skip }, () => {
     await page.getByText('Old.').waitFor();
     await rest(page);
     await page.getByLabel('Model', { exact: true }).selectOption({ label: 'Claude Opus 5.5' });
-    await page.getByRole('button', { name: 'Change model' }).click();
-    await page.getByText('Old.').waitFor({ state: 'detached' });
+    await page.locator('[data-model]').getByText('Now: Claude Opus 5.5').waitFor();
     await say(page, 'second');
     await page.getByText('New.').waitFor();
+    assert.equal(await page.getByText('Old.').count(), 1);
     const asked = JSON.parse(bench.model.requests.at(-1).bytes.toString());
     assert.equal(asked.model, 'claude-opus-5-5');
-    assert.equal(asked.messages.length, 1);
+    assert.equal(asked.messages.length, 3);
+    await page.reload();
+    await page.locator('[data-model]').waitFor();
+    await leave(page);
+  });
+
+  test('another model while a call waits: after it; then the box is ended, and the list keeps the conversation', async () => {
+    bench.model.script.push({ calls: [run('echo one')] }, { text: 'Done.' }, { calls: [run('echo two')] });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'wait for me');
+    await card(page).waitFor();
+    await page.getByLabel('Model', { exact: true }).selectOption({ label: 'Claude Opus 5.5' });
+    await page.getByText('The model will be claude-opus-5-5 when this turn is over.').waitFor();
+    await approve(page).click();
+    await page.locator('[data-model]').waitFor();
+    await say(page, 'once more');
+    await card(page).waitFor();
+    await page.getByRole('tab', { name: 'Sandbox' }).click();
+    await page.getByRole('button', { name: 'End sandbox' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End sandbox' }).click();
+    await page.getByText('This session has ended').waitFor();
+    assert.equal(await card(page).count(), 0);
+    assert.equal(await page.getByRole('button', { name: 'Stop', exact: true }).count(), 0);
+    await page.reload();
+    await page.getByRole('navigation').getByRole('link', { name: 'wait for me' }).waitFor();
+    await page.getByText('once more').waitFor();
+    assert.equal(await card(page).count(), 0);
     await leave(page);
   });
 

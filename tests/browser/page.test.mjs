@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import {
+import { assertAccessible,
   Bench, approve, approveByKey, calls, card, field, lacking, leave, ready, rest, say,
 } from './kit.mjs';
 
@@ -236,6 +236,38 @@ describe('the page', { skip }, () => {
     await page.getByRole('button', { name: 'Conversations' }).tap();
     await page.getByRole('button', { name: 'New conversation' }).tap();
     await page.locator('[data-example]').first().waitFor();
+    await leave(page);
+  });
+
+  test('conversations are pinned, tagged and archived, also those that are not open', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    const list = page.getByRole('navigation', { name: 'Conversations' });
+    const row = (text) => list.getByRole('listitem').filter({ hasText: text });
+    for (const text of ['list the older one', 'list the newer one']) {
+      await say(page, text);
+      await row(text).waitFor();
+      await page.getByRole('button', { name: /^New conversation/ }).click();
+      await page.locator('[data-example]').first().waitFor();
+    }
+    await row('list the older one').hover();
+    await row('list the older one').getByRole('button', { name: 'Pin list the older one' }).click();
+    const pinned = list.locator('section').filter({ has: page.getByRole('heading', { name: 'Pinned' }) });
+    await pinned.getByText('list the older one').waitFor();
+    await row('list the newer one').hover();
+    await row('list the newer one').getByRole('button', { name: /^Rename/ }).click();
+    await page.getByLabel('Tags').fill('work, home');
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Show conversations').selectOption('work');
+    await row('list the older one').waitFor({ state: 'detached' });
+    await row('list the newer one').hover();
+    await row('list the newer one').getByRole('button', { name: /^Archive/ }).click();
+    await row('list the newer one').waitFor({ state: 'detached' });
+    await page.getByLabel('Show conversations').selectOption('Archived');
+    await row('list the newer one').hover();
+    await row('list the newer one').getByRole('button', { name: /^Restore/ }).click();
+    await row('list the older one').waitFor();
+    await assertAccessible(page);
     await leave(page);
   });
 

@@ -88,14 +88,63 @@ describe('writing', { skip }, () => {
     await leave(page);
   });
 
+  test('an answer: copied, made again; a message edited; both versions can be seen', async () => {
+    bench.model.script.push({ text: 'First **answer**.' }, { text: 'Second answer.' }, { text: 'To the edited one.' });
+    const page = await bench.visit('/', { permissions: ['clipboard-read', 'clipboard-write'] });
+    await ready(page);
+    await say(page, 'a question');
+    await page.getByText('First answer.').waitFor();
+    await rest(page);
+    await page.getByRole('button', { name: 'Copy answer' }).click();
+    await page.getByText('Copied', { exact: true }).waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'First **answer**.');
+    await page.getByRole('button', { name: 'Regenerate' }).click();
+    await page.getByText('Second answer.').waitFor();
+    await rest(page);
+    assert.equal(await page.getByText('First answer.').count(), 0);
+    await page.locator('[data-branch]').getByText('2 of 2').waitFor();
+    await page.getByRole('button', { name: 'Show the version before' }).click();
+    await page.getByText('First answer.').waitFor();
+    await page.locator('[data-branch]').getByText('1 of 2').waitFor();
+
+    const bubble = page.locator('[data-user]');
+    await bubble.hover();
+    await page.getByRole('button', { name: 'Edit', exact: true }).click();
+    await page.getByLabel('Edit the message').fill('another question');
+    await page.keyboard.press('Enter');
+    await page.getByText('To the edited one.').waitFor();
+    await rest(page);
+    assert.deepEqual(await bubble.allTextContents(), ['another question']);
+    const asked = JSON.parse(bench.model.requests.at(-1).bytes.toString());
+    assert.deepEqual(asked.messages.map((m) => m.content.map((b) => b.text).join('')), ['another question']);
+    await page.reload();
+    await page.getByText('To the edited one.').waitFor();
+    await page.locator('[data-branch]').getByText('2 of 2').waitFor();
+    await assertAccessible(page);
+    await leave(page);
+  });
+
+  test('an answer that was stopped goes on', async () => {
+    bench.model.script.push({ text: 'One half of a long answer', fault: 'stall' }, { text: 'and the other half.' });
+    const page = await bench.visit();
+    await ready(page);
+    await say(page, 'tell me');
+    await page.locator('[data-live-text]').waitFor();
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.getByText('and the other half.').waitFor();
+    await page.locator('[data-continued]').waitFor();
+    await leave(page);
+  });
+
   test('on a touch screen no button is invisible, and Delete is not hit by accident', async () => {
     bench.model.script.push({ text: 'hello there' });
     const page = await bench.visit('/', { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true });
     await page.locator('[data-example]').first().waitFor();
     await say(page, 'a conversation by phone');
     await page.getByText('hello there').waitFor();
-    await page.getByRole('button', { name: 'Send again' }).waitFor();
-    assert.equal(await page.getByRole('button', { name: 'Send again' }).evaluate((el) => getComputedStyle(el.parentElement).opacity), '1');
+    await page.getByRole('button', { name: 'Edit', exact: true }).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Edit', exact: true }).evaluate((el) => getComputedStyle(el.parentElement).opacity), '1');
     await page.getByRole('button', { name: 'Conversations' }).tap();
     const row = page.getByRole('listitem').filter({ hasText: 'a conversation by phone' });
     await row.waitFor();

@@ -136,7 +136,7 @@ test('every answer is as described', async () => {
   await asked(one, 'patch', `/api/sessions/${tab.session}`, 200, { title: ' The needle\nand more' });
   assert.equal((await ask(one, 'get', `/api/sessions/${tab.session}`)).title, 'The needle');
   await ask(one, 'patch', `/api/sessions/${tab.session}`, 400, { title: ' ' });
-  await ask(one, 'patch', '/api/sessions/nobody', 409, { title: 'x' });
+  await ask(one, 'patch', '/api/sessions/nobody', 404, { title: 'x' });
   const { calls } = await asked(`${one}/calls`, 'get', `/api/sessions/${tab.session}/calls`);
   assert.deepEqual(calls.map((c) => [c.state, c.by, c.name]), [['done', 'person', 'execute_command']]);
   const offer = (what, ...more) => [`${one}/${what}`, ...more, `/api/sessions/${tab.session}/${what}`];

@@ -50,28 +50,28 @@ const version = (frame) => frame.subarray(9, 9 + frame.readUInt32BE(5)).toString
 test('a peer without a version in common gets nothing, and the log says why', { skip }, async () => {
   const all = await Replicas.start({ store: 'redis', count: 1, env });
   try {
-    const other = await foreign(all, 's-foreign', [2, 3]);
+    const other = await foreign(all, 's-foreign', [3, 4]);
     all.v[0].tab({ session: 's-foreign' });
     const { server } = all.v[0];
-    await until(() => /speaks versions 2 to 3 between servers, this one 1 to 1/.test(server.log), 'the log');
+    await until(() => /speaks versions 3 to 4 between servers, this one 1 to 2/.test(server.log), 'the log');
     const answer = await all.v[0].get('/api/approvals');
     assert.equal(answer.status, 200);
     assert.equal(other.joins.length, 0, 'nothing was sent to it');
-    assert.equal(server.log.split('speaks versions 2 to 3').length, 2, 'it is logged once');
+    assert.equal(server.log.split('speaks versions 3 to 4').length, 2, 'it is logged once');
     await other.end();
   } finally {
     await all.stop();
   }
 });
 
-for (const protocol of [[1, 3], undefined])
-  test(`a peer that speaks ${protocol ?? 'what 0.1 spoke'} gets version 1`, { skip }, async () => {
+for (const [protocol, common] of [[[1, 3], '2'], [[1, 1], '1'], [undefined, '1']])
+  test(`a peer that speaks ${protocol ?? 'what 0.1 spoke'} gets version ${common}`, { skip }, async () => {
     const all = await Replicas.start({ store: 'redis', count: 1, env });
     try {
       const other = await foreign(all, 's-common', protocol);
       all.v[0].tab({ session: 's-common' });
       await until(() => other.joins.length > 0, 'a JOIN');
-      assert.equal(version(other.joins[0]), '1');
+      assert.equal(version(other.joins[0]), common);
       assert.doesNotMatch(all.v[0].server.log, /speaks versions/);
       await other.end();
     } finally {

@@ -1,6 +1,7 @@
 /* entry.h: the documents of a conversation; and the names of tools. */
 #include "mo_test.h"
 
+#include "agent/chat/about.h"
 #include "agent/chat/entry.h"
 #include "servers/tools.h"
 
@@ -258,13 +259,41 @@ static void test_names(void **state)
     }
 }
 
+static void test_title(void **state)
+{
+    static const struct {
+        const char *message, *title;
+    } rows[] = {
+        {"hello", "hello"},
+        {"", ""},
+        {" \n\t\n", ""},
+        {"\n\n  first  line \r\nsecond", "first line"},
+        {"# A heading", "A heading"},
+        {"> - `ls`", "ls"},
+        {"***\nreal words", "real words"},
+        {"a\x01\x7f"
+         "b",
+         "a b"},
+        {"-5 degrees", "5 degrees"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autobuf struct mo_buf b = {.max = 256};
+
+        mo_about_title(mo_span_cstr(rows[i].message), &b);
+        assert_true(mo_span_is(mo_buf_view(&b), rows[i].title));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ours),         cmocka_unit_test(test_roles),
-        cmocka_unit_test(test_public),       cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_result_small), cmocka_unit_test(test_result_cut),
-        cmocka_unit_test(test_torture),      cmocka_unit_test(test_names),
+        cmocka_unit_test(test_title),      cmocka_unit_test(test_ours),
+        cmocka_unit_test(test_roles),      cmocka_unit_test(test_public),
+        cmocka_unit_test(test_calls),      cmocka_unit_test(test_result_small),
+        cmocka_unit_test(test_result_cut), cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_names),
     };
 
     return cmocka_run_group_tests_name("entry", tests, NULL, NULL);

@@ -62,7 +62,7 @@ static void test_join(void **state)
     mo_wire_put_join(&b, &j, MO_WIRE_MAX);
     assert_int_equal(mo_wire_join(data_of(&b), &got, &e), 0);
     assert_null(got.door);
-    b.p[MO_PEER_HEAD + 4] = '2';
+    b.p[MO_PEER_HEAD + 4] = '0' + MO_WIRE_MAX + 1;
     assert_int_equal(mo_wire_join(data_of(&b), &got, &e), MO_EPOLICY);
 }
 
@@ -72,7 +72,8 @@ static void test_versions(void **state)
         uint64_t min, max;
         unsigned common;
     } rows[] = {
-        {1, 1, 1}, {1, 9, 1}, {0, 1, 1}, {2, 3, 0}, {0, 0, 0}, {3, 1, 0},
+        {1, 1, 1}, {1, 9, 2}, {0, 1, 1}, {2, 3, 2},
+        {3, 4, 0}, {0, 0, 0}, {3, 1, 0},
     };
 
     (void)state;
@@ -205,6 +206,8 @@ static void test_commands(void **state)
                                   .remember = MO_REMEMBER_SESSION};
     const struct mo_answer a = {.request = MO_SPAN("r"),
                                 .action = MO_ANSWER_DECLINE};
+    const struct mo_wish wish = {
+        .kind = MO_WISH_EDIT, .seq = 7, .text = MO_SPAN("m")};
     struct mo_buf b[MO_WIRE_KINDS];
 
     (void)state;
@@ -217,6 +220,7 @@ static void test_commands(void **state)
     mo_wire_put_plain(&b[4], 5, MO_WIRE_CANCEL);
     mo_wire_put_plain(&b[5], 6, MO_WIRE_RESET);
     mo_wire_put_plain(&b[6], 7, MO_WIRE_END);
+    mo_wire_put_wish(&b[7], 8, &wish);
     for (uint32_t i = 0; i < MO_WIRE_KINDS; i++) {
         struct mo_span data = data_of(&b[i]);
         uint32_t no = 0;

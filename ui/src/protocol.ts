@@ -77,7 +77,10 @@ const entry = object({
   id: or(str, ''),
   code: or(str, ''),
   text: or(str, ''), // of a note
+  model: or(str, ''), // of a note with the code 'model': who answers from here on
   turns: or(num, 0), // turns covered by a summary
+  to: or(num, 0), // of a mark (role 'branch'): the entry behind which it goes on
+  auto: or(bool, false), // the program's words: a button was pressed
   stop: or(str, ''),
   placeholder: or(bool, false), // its text is for the model only
   blocks: or(list(block), []),
@@ -183,6 +186,7 @@ const ready = object({
   containerId: or(str, ''),
   provider: or(str, ''),
   model: or(str, ''),
+  title: or(str, ''),
   tools: or(list(tool), []),
   toolsOff: or(list(switched), []),
   resumed: or(bool, false),
@@ -196,10 +200,16 @@ const ready = object({
 });
 export type Ready = Checked<typeof ready>;
 
+/** An entry of the current branch and its alternatives, itself among them. */
+const branch = object({ seq: num, of: list(num) });
+export type Branch = Checked<typeof branch>;
+
 const history = object({
   messages: list(entry),
   pending: list(approval),
   turn: or(turn, null),
+  earlier: or(num, -1), // the entry before the first; 0: none, -1: an older server
+  branches: or(list(branch), []),
 });
 export type History = Checked<typeof history>;
 
@@ -241,6 +251,8 @@ export const EVENTS = {
   'system:ready': [ready, any],
   'session:history': [history, any],
   'session:entry': [entry, any],
+  'session:about': [object({ title: or(str, '') }), any],
+  'session:branches': [object({ branches: list(branch) }), any],
   'agent:thinking': [any, any],
   'agent:delta': [object({ turnId: or(str, ''), text: str }), any],
   'tools:off': [object({ toolsOff: list(switched) }), any],
@@ -308,12 +320,16 @@ export interface Answer {
 
 export interface Requests {
   'elicitation:response': Answer;
-  message: { text: string };
+  message: { text: string; instead?: number };
+  'turn:regenerate': { seq?: number };
+  'turn:continue': undefined;
+  'branch:switch': { seq: number };
   'tool:approval': Decision;
   'tool:accept': { name: string; digest: string };
   'agent:cancel': undefined;
   'history:reset': undefined;
-  'session:close': undefined;
+  'session:close': { keep: true };
+  'model:change': { model: string };
 }
 
 const ack = object({
@@ -332,6 +348,7 @@ export const readAck = (v: unknown): Ack => ack(v, 'ack');
 const session = object({
   id: str,
   lastActive: or(num, 0),
+  lastMessage: or(num, 0), // 0: none yet, or an older server
   created: or(num, 0),
   box: or(str, ''),
   driver: or(str, ''),
@@ -340,6 +357,9 @@ const session = object({
   asleep: or(bool, false), // its sandbox was removed after idling
   shared: or(str, ''), // 'read' or 'approve': somebody else's
   isShared: or(bool, false), // with others
+  pinned: or(bool, false),
+  archived: or(bool, false),
+  tags: or(list(str), [] as string[]),
 });
 export type Session = Checked<typeof session>;
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { EVENTS } from '../src/protocol';
+import { currentBranch } from '../src/lib/branches';
 import { exitOf, timeline } from '../src/lib/timeline';
 
 const entry = (v: object) => EVENTS['session:entry'][0]({ at: 0, ...v }, 'entry');
@@ -27,6 +28,27 @@ test('a turn in its order, with its sum', () => {
   expect(items[6]).toMatchObject({ code: 'auth', text: 'no key' });
   expect(items[7]).toMatchObject({ turns: 1, text: 'hi was said' });
   expect(new Set(items.map((i) => i.id)).size).toBe(items.length);
+});
+
+test('the whole text of a turn, the message it answers, its alternatives', () => {
+  const items = timeline(ENTRIES, new Set([2]));
+  expect(items[5]).toMatchObject({ text: 'I look.\n\nDone.', said: 1, branch: 2 });
+  expect(timeline(ENTRIES)[5]).toMatchObject({ branch: 0 });
+});
+
+test('the current branch is read backwards', () => {
+  const said = (seq: number) => entry({ seq, role: 'user' });
+  const mark = (seq: number, to: number) => entry({ seq, role: 'branch', to });
+  // 1 2 3 | behind 1: 5 6 | behind 3: 8
+  const all = [said(1), said(2), said(3), mark(4, 1), said(5), said(6), mark(7, 3), said(8)];
+  const seqs = (part: { entries: { seq: number }[] }) => part.entries.map((e) => e.seq);
+  expect(seqs(currentBranch(all))).toEqual([1, 2, 3, 8]);
+  expect(seqs(currentBranch(all, 6))).toEqual([1, 5, 6]);
+  expect(seqs(currentBranch([...all, mark(9, 0)]))).toEqual([]);
+  // In parts, the newest first.
+  const last = currentBranch(all.slice(5));
+  expect([seqs(last), last.earlier]).toEqual([[8], 3]);
+  expect(seqs(currentBranch(all.slice(0, 5), last.earlier))).toEqual([1, 2, 3]);
 });
 
 test('a stopped turn without a reply shows its mark, not the placeholder', () => {

@@ -213,7 +213,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
-    mo_chat_change_model(c, j);
+    mo_chat_change_model(c, j->model, j->key);
     mo_chat_settle(c);
     *out = m;
     return 0;
@@ -247,7 +247,7 @@ void mo_member_free(struct mo_member *m)
 
 /* --- messages ------------------------------------------------------------ */
 
-static void take_payer(struct chat *c, const struct mo_member *m)
+void mo_chat_take_payer(struct chat *c, const struct mo_member *m)
 {
     memcpy(c->person, m->name, sizeof(c->person));
     memcpy(c->grant, m->grant, sizeof(c->grant));
@@ -263,23 +263,61 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                    done, ctx);
 }
 
+/* Providers reject a blank message, and would reject every later request of the
+ * conversation that contains it. */
+static bool is_text_ok(struct mo_span text, struct ack *ack)
+{
+    if (!mo_span_only(text, " \t\r\n\v\f") && text.n <= MO_CHAT_TEXT_MAX)
+        return true;
+    mo_chat_ack(ack, "bad_request",
+                text.n <= MO_CHAT_TEXT_MAX
+                    ? "the message is empty"
+                    : "the message is longer than 256 KiB");
+    return false;
+}
+
+static struct message *new_message(struct mo_member *m,
+                                   const struct mo_saying *s, struct ack *ack)
+{
+    struct message *msg = mo_zalloc(sizeof(*msg) + s->text.n);
+
+    if (msg == NULL) {
+        mo_chat_ack(ack, "busy", "out of memory");
+        return NULL;
+    }
+    memcpy(msg->id, s->id.p, s->id.n);
+    memcpy(msg->by, m->name, sizeof(msg->by));
+    msg->ack = *ack;
+    msg->n = s->text.n;
+    memcpy(msg->text, s->text.p, s->text.n);
+    if (m->chat->turn.id[0] == '\0')
+        mo_chat_take_payer(m->chat, m);
+    return msg;
+}
+
+struct message *mo_chat_message_new(struct mo_member *m, struct mo_span text,
+                                    struct ack *ack)
+{
+    char id[ID_MAX];
+
+    mo_random_token(id, ID_BYTES);
+    return is_text_ok(text, ack)
+               ? new_message(
+                     m,
+                     &(struct mo_saying){.text = text, .id = mo_span_cstr(id)},
+                     ack)
+               : NULL;
+}
+
 void mo_chat_say_as(struct mo_member *m, const struct mo_saying *s,
                     mo_ack_fn *done, void *ctx)
 {
-    struct mo_span text = s->text;
     struct chat *c = m->chat;
     struct ack ack = {done, ctx};
     struct message *msg = NULL;
 
-    /* Providers reject a blank message, and would reject every later request
-     * of the conversation that contains it. */
-    if (mo_span_only(text, " \t\r\n\v\f") || text.n > MO_CHAT_TEXT_MAX) {
-        mo_chat_ack(&ack, "bad_request",
-                    text.n <= MO_CHAT_TEXT_MAX
-                        ? "the message is empty"
-                        : "the message is longer than 256 KiB");
+    if (!is_text_ok(s->text, &ack))
         return;
-    }
     if (!mo_chat_message_id_ok(s->id)) {
         mo_chat_ack(&ack, "bad_request", "the message's id is not valid");
         return;
@@ -291,18 +329,9 @@ void mo_chat_say_as(struct mo_member *m, const struct mo_saying *s,
                     "16 messages are waiting already; wait for an answer");
         return;
     }
-    msg = mo_zalloc(sizeof(*msg) + text.n);
-    if (msg == NULL) {
-        mo_chat_ack(&ack, "busy", "out of memory");
+    msg = new_message(m, s, &ack);
+    if (msg == NULL)
         return;
-    }
-    memcpy(msg->id, s->id.p, s->id.n);
-    memcpy(msg->by, m->name, sizeof(msg->by));
-    msg->ack = ack;
-    msg->n = text.n;
-    memcpy(msg->text, text.p, text.n);
-    if (c->turn.id[0] == '\0')
-        take_payer(c, m);
     mo_chat_queue_push(c, msg);
     if (c->hold)
         mo_session_touch(c->hold);
@@ -320,19 +349,6 @@ void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx)
 }
 
 /* --- a fresh conversation, the end --------------------------------------- */
-
-/* Copies the acknowledgement for later. NULL: out of memory, and it was sent.
- */
-static struct ack *keep_ack(mo_ack_fn *done, void *ctx)
-{
-    struct ack *ack = mo_new(struct ack), plain = {done, ctx};
-
-    if (ack)
-        *ack = plain;
-    else
-        mo_chat_ack(&plain, "busy", "out of memory");
-    return ack;
-}
 
 static void on_reset_written(struct chat *c, void *arg,
                              const struct mo_err *why)
@@ -355,7 +371,7 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx)
 {
     struct chat *c = m->chat;
     struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
-    struct ack *ack = keep_ack(done, ctx);
+    struct ack *ack = mo_chat_keep_ack(done, ctx);
     struct mo_err e;
 
     if (ack == NULL)
@@ -383,7 +399,7 @@ static void on_session_ended(void *ctx, const struct mo_err *why)
 void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx)
 {
     struct chat *c = m->chat;
-    struct ack *ack = keep_ack(done, ctx);
+    struct ack *ack = mo_chat_keep_ack(done, ctx);
     struct mo_err e;
 
     if (ack && mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,

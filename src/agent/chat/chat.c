@@ -6,6 +6,7 @@
  *
  * Ending waits for everything that cannot be undone: store writes, a model
  * request that is being cancelled, running calls. Then it releases the hold. */
+#include "agent/chat/branching.h"
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
@@ -70,101 +71,7 @@ void mo_chat_ack_ok(struct ack *a, struct mo_span extra)
 
 /* --- opening ------------------------------------------------------------- */
 
-/* A new model starts a new conversation; the session and its box stay. */
-static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
-{
-    (void)arg;
-    if (why) {
-        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-        return;
-    }
-    mo_chat_forget_entries(c);
-    mo_session_memory_save(c);
-    mo_chat_event_greet_all(c);
-    mo_chat_event_message(c, NULL,
-                          "The model was changed. A new conversation starts.");
-}
-
-/* On failure the model stays as it is. */
-static int use_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
-{
-    MO_CLEANUP(mo_model_fini) struct mo_model other = {.id = {.max = 256}};
-    struct mo_model was = c->model;
-    int rc = mo_models_pick(c->agent->o.models, wanted, mo_buf_view(&c->key),
-                            &other, e);
-
-    if (rc == 0) {
-        c->model = other;
-        other = was;
-    }
-    return rc;
-}
-
-static int write_fresh(struct chat *c, chat_written *done, struct mo_err *e)
-{
-    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
-
-    return mo_chat_write(c, &w, 1, done, NULL, e);
-}
-
-static void switch_model(struct chat *c)
-{
-    struct mo_err e;
-
-    if (use_model(c, mo_buf_view(&c->wanted), &e) < 0) {
-        mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
-        return;
-    }
-    if (c->transcript.n > 0 && write_fresh(c, on_switched, &e) < 0)
-        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
-}
-
-/* The id of the present model with its provider's name, because another one
- * may be the default by now. The provider "compatible" is configured as
- * OpenAI's with another address, so that is its name here. */
-static void put_model_id(const struct chat *c, struct mo_buf *b)
-{
-    const char *by = c->model.provider;
-
-    if (strcmp(by, mo_llm_kind_name(MO_LLM_COMPATIBLE)) == 0)
-        by = mo_llm_kind_name(MO_LLM_OPENAI);
-    if (c->wanted.len > 0)
-        mo_buf_span(b, mo_buf_view(&c->wanted));
-    else if (c->model.own > 0)
-        mo_buf_span(b, mo_buf_view(&c->model.id));
-    else
-        mo_buf_printf(b, "%s:%.*s", by, (int)c->model.id.len, c->model.id.p);
-}
-
-void mo_chat_repick(struct chat *c)
-{
-    mo_autobuf struct mo_buf id = {.max = 1024};
-    struct mo_err e;
-
-    c->repick = false;
-    put_model_id(c, &id);
-    if (use_model(c, mo_buf_view(&id), &e) < 0)
-        mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
-}
-
-void mo_chat_change_model(struct chat *c, const struct mo_join *j)
-{
-    if (j->model.n == 0 || mo_span_eq(j->model, mo_buf_view(&c->wanted)) ||
-        mo_span_eq(j->model, mo_buf_view(&c->model.id)))
-        return;
-    if (c->state != CHAT_OPENING && c->state != CHAT_IDLE) {
-        mo_chat_event_message(
-            c, NULL,
-            "The model was not changed: a turn is running. Stop it first.");
-        return;
-    }
-    mo_buf_set(&c->wanted, j->model);
-    mo_buf_set(&c->key, j->key);
-    if (c->state == CHAT_IDLE)
-        switch_model(c);
-}
-
-static void greet_new_members(struct chat *c)
+void mo_chat_greet_new(struct chat *c)
 {
     mo_list_each_entry_safe (m, &c->members, struct mo_member, node) {
         if (!m->greeted)
@@ -172,8 +79,7 @@ static void greet_new_members(struct chat *c)
     }
 }
 
-/* Finds the person whose message the interrupted turn answers. */
-static void recall_asker(struct chat *c)
+void mo_chat_recall_asker(struct chat *c)
 {
     const struct entry *en = mo_chat_last(c);
 
@@ -186,7 +92,7 @@ static void recall_asker(struct chat *c)
 }
 
 /* The role of the last entry shows where the turn was interrupted. */
-static void resume_turn(struct chat *c)
+void mo_chat_resume(struct chat *c)
 {
     struct entry *last = mo_chat_last(c);
     enum mo_entry_role role = last ? last->role : MO_ENTRY_OTHER;
@@ -194,10 +100,10 @@ static void resume_turn(struct chat *c)
     struct mo_json_iter it;
     struct mo_err e;
 
-    recall_asker(c);
+    mo_chat_recall_asker(c);
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
         mo_turn_begin(c);
-        greet_new_members(c);
+        mo_chat_greet_new(c);
         mo_turn_ask(c);
         return;
     }
@@ -211,13 +117,13 @@ static void resume_turn(struct chat *c)
         }
     }
     mo_chat_move(c, CHAT_IDLE);
-    greet_new_members(c);
+    mo_chat_greet_new(c);
     mo_chat_settle(c);
 }
 
 void mo_chat_opened(struct chat *c)
 {
-    greet_new_members(c);
+    mo_chat_greet_new(c);
     mo_chat_settle(c); /* messages may wait */
 }
 
@@ -225,31 +131,27 @@ static void on_history_read(void *ctx, const struct mo_rows *rows,
                             const struct mo_err *why)
 {
     struct chat *c = ctx;
+    bool is_dated = c->said_at > 0;
 
     c->writes--;
     if (why) {
         mo_chat_fail(c, why);
         return;
     }
-    for (size_t i = 0; i < rows->n; i++) {
-        struct entry *en = mo_chat_entries_read(rows->v[i].doc);
-
-        if (en == NULL)
-            continue;
-        en->seq = rows->v[i].seq;
-        en->at = rows->v[i].at;
-        c->transcript.seq = en->seq;
-        if (mo_chat_queue_restore(c, en))
-            mo_free(en);
-        else
-            mo_chat_entries_add(c, en);
+    mo_chat_take_rows(c, rows);
+    if (c->state == CHAT_SAVING) {
+        mo_chat_reread(c);
+        mo_chat_settle(c);
+        return;
     }
-    if (c->state == CHAT_OPENING)
-        resume_turn(c);
+    if (!is_dated && c->said_at > 0) /* an older version did not store it */
+        mo_session_memory_save(c);
+    if (c->state == CHAT_OPENING && !mo_chat_note_switch(c))
+        mo_chat_resume(c);
     mo_chat_settle(c);
 }
 
-static void read_history(struct chat *c)
+void mo_chat_read_history(struct chat *c)
 {
     struct mo_read r = {
         .kind = MO_READ_HISTORY,
@@ -266,98 +168,6 @@ static void read_history(struct chat *c)
     c->writes++;
 }
 
-/* The data that the session keeps for the conversation; none if it cannot be
- * parsed. */
-static struct mo_json kept_of(const struct chat *c)
-{
-    struct mo_json_doc kept = {.bad_at = 0};
-
-    if (c->info.data.n > 0)
-        (void)mo_json_parse(c->info.data, 0, &kept, NULL);
-    return kept.root;
-}
-
-static struct mo_span model_it_had(const struct chat *c, struct mo_arena *a)
-{
-    struct mo_span had = {NULL, 0};
-
-    (void)mo_json_str(mo_json_get(kept_of(c), "model"), a, &had);
-    return had;
-}
-
-/* The model is what the member wants, else what the session had. */
-static int pick_model(struct chat *c, bool *another, struct mo_err *e)
-{
-    struct mo_span wanted = mo_buf_view(&c->wanted), had;
-    mo_autoarena struct mo_arena a = {.cap = 65536};
-    int rc = 0;
-
-    mo_session_memory_read(c, kept_of(c));
-    had = model_it_had(c, &a);
-    if (wanted.n == 0)
-        wanted = had;
-    rc = use_model(c, wanted, e);
-    *another = had.n > 0 && !mo_span_eq(had, mo_buf_view(&c->model.id));
-    return rc;
-}
-
-/* The model changed since the session was last open: the conversation starts
- * anew. */
-static void on_fresh_written(struct chat *c, void *arg,
-                             const struct mo_err *why)
-{
-    (void)arg;
-    if (c->state != CHAT_OPENING)
-        return;
-    if (why) {
-        mo_chat_fail(c, why);
-        return;
-    }
-    mo_session_memory_save(c);
-    mo_chat_move(c, CHAT_IDLE);
-    greet_new_members(c);
-}
-
-static void open_model(struct chat *c)
-{
-    bool another = false;
-    struct mo_err e;
-
-    if (pick_model(c, &another, &e) < 0 ||
-        (another && write_fresh(c, on_fresh_written, &e) < 0))
-        mo_chat_fail(c, &e);
-    else if (!another)
-        read_history(c);
-}
-
-static void on_prepared(void *arg)
-{
-    struct chat *c = arg;
-
-    c->writes--;
-    if (c->state == CHAT_OPENING)
-        open_model(c);
-    mo_chat_settle(c);
-}
-
-static void prepare_model(struct chat *c)
-{
-    struct mo_span wanted = mo_buf_view(&c->wanted);
-    mo_autoarena struct mo_arena a = {.cap = 65536};
-    struct mo_err e;
-    int rc = 0;
-
-    if (wanted.n == 0)
-        wanted = model_it_had(c, &a);
-    rc = mo_models_prepare(c->agent->o.models, wanted, on_prepared, c, &e);
-    if (rc == 0)
-        c->writes++;
-    else if (rc < 0)
-        mo_chat_fail(c, &e);
-    else
-        open_model(c);
-}
-
 void mo_chat_tools(struct chat *c, const struct mo_err *why)
 {
     c->writes--;
@@ -370,7 +180,7 @@ void mo_chat_tools(struct chat *c, const struct mo_err *why)
         mo_chat_settle(c);
         return;
     }
-    prepare_model(c);
+    mo_chat_open_model(c);
 }
 
 /* --- session callbacks --------------------------------------------------- */
@@ -513,6 +323,7 @@ void mo_chat_free(struct chat *c)
     struct mo_agent *a = c->agent;
 
     mo_readers_chat_gone(c);
+    mo_chat_sleep_drop(c);
     mo_later_cancel(&c->later);
     mo_later_cancel(&c->soon);
     mo_timer_stop(a->loop, &c->calls.expiry);
@@ -527,13 +338,18 @@ void mo_chat_free(struct chat *c)
     c->transcript.unkept = NULL;
     mo_free(c->unsure);
     mo_chat_forget_entries(c);
+    mo_branches_fini(&c->transcript.branches);
+    mo_chat_ack(&c->rereading, "closed", "the session has ended");
     mo_write_ahead_drop(c);
     mo_changed_tools_forget(c);
     mo_tools_free(c->tools);
     mo_model_fini(&c->model);
+    mo_buf_fini(&c->next);
+    mo_buf_fini(&c->next_key);
     mo_buf_fini(&c->wanted);
     mo_buf_fini(&c->key);
     mo_buf_fini(&c->title);
+    mo_buf_fini(&c->labels);
     mo_buf_fini(&c->troubles);
     mo_buf_fini(&c->turn.shown);
     mo_buf_fini(&c->turn.thought);
@@ -551,8 +367,10 @@ static void settle_later(struct mo_later *d)
     if (c->turn.stuck)
         mo_turn_stuck(c);
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
-        greet_new_members(c);
-        mo_turn_next(c);
+        mo_chat_greet_new(c);
+        mo_chat_switch_due(c);
+        if (!mo_chat_sleep_due(c))
+            mo_turn_next(c);
         mo_chat_queue_store(c);
     }
     if (can_be_freed(c) ||
@@ -588,7 +406,10 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_list_init(&c->blocked);
     mo_buf_init(&c->wanted, 256);
     mo_buf_init(&c->key, 4096);
+    mo_buf_init(&c->next, 256);
+    mo_buf_init(&c->next_key, 4096);
     mo_buf_init(&c->title, 512);
+    mo_buf_init(&c->labels, MO_ABOUT_MAX);
     mo_buf_init(&c->troubles, (size_t)32 * 1024);
     mo_buf_init(&c->turn.shown, MO_LLM_REPLY_MAX);
     mo_buf_init(&c->turn.thought, MO_LLM_REPLY_MAX);

@@ -29,6 +29,7 @@
 #ifndef MO_AGENT_CHAT_CHAT_H
 #define MO_AGENT_CHAT_CHAT_H
 
+#include "agent/chat/about.h"
 #include "agent/chat/tally.h"
 #include "agent/llm/models.h"
 #include "audit/audit.h"
@@ -92,13 +93,12 @@ void mo_agent_stale(struct mo_agent *a);
  * call that is denied now is rejected. Each conversation picks its model again
  * before its next turn. */
 void mo_agent_reload(struct mo_agent *a, const struct mo_agent_opts *o);
-#define MO_TITLE_MAX 120 /* bytes; longer titles are cut */
-/* Renames an open conversation. One that is not open here is refused
- * (MO_EPOLICY): its chat, opened elsewhere, keeps the title in memory and would
- * overwrite the new one. MO_EINVAL: the title is empty. done() is called once,
- * from the loop, when the title is stored. */
-int mo_agent_title(struct mo_agent *a, struct mo_span session,
-                   struct mo_span title, mo_done_fn *done, void *ctx,
+/* Changes what is said about an open conversation (about.h); change: the text
+ * of a mo_about_change(). One that is not open here is refused (MO_EPOLICY):
+ * its chat, opened elsewhere, has it in memory and would overwrite it. done()
+ * is called once, from the loop, when it is stored. */
+int mo_agent_about(struct mo_agent *a, struct mo_span session,
+                   struct mo_span change, mo_done_fn *done, void *ctx,
                    struct mo_err *e);
 /* Switches servers and tools off in an open conversation: the list replaces
  * the one before (tools_off.h). It is stored, and counts from the next request
@@ -288,6 +288,25 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
                     struct mo_span digest, mo_ack_fn *done, void *ctx);
 void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx);
 void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx);
+/* Requests about the conversation itself (wish.c). */
+enum mo_wish_kind {
+    MO_WISH_MODEL, /* text: another model, now or when the turn is over */
+    MO_WISH_SLEEP, /* the box ends, and what waits; the conversation stays */
+    MO_WISH_EDIT,  /* text in place of the message `seq`, on a new branch */
+    MO_WISH_REGENERATE, /* a new answer to the message `seq` (0: the last) */
+    MO_WISH_CONTINUE,   /* after an answer that was cut off, or a failure */
+    MO_WISH_SWITCH,     /* the branch of the entry `seq` is the current one */
+    MO_WISHES,
+};
+
+struct mo_wish {
+    enum mo_wish_kind kind;
+    uint64_t seq;
+    struct mo_span text;
+};
+
+void mo_chat_wish(struct mo_member *m, const struct mo_wish *w, mo_ack_fn *done,
+                  void *ctx);
 /* Ends the session: its box is removed, its history is kept until it
  * expires. */
 void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx);

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "agent/chat/branch.h"
 #include "agent/chat/chat.h"
 #include "agent/chat/chat_mode.h"
 #include "agent/chat/session_memory.h"
@@ -46,6 +47,9 @@ struct message { /* a user message in the queue */
     bool writing; /* as a queued entry, at the moment */
     bool stored;  /* as a queued entry, and acknowledged */
     bool again;   /* whether the store has its user entry is unknown */
+    bool is_auto; /* the program's words: branching.c */
+    bool is_edit; /* it follows the entry `to`, on a branch of its own */
+    uint64_t to;
     size_t n;
     char text[];
 };
@@ -81,6 +85,7 @@ struct transcript {
     uint64_t until;            /* the summary covers entries up to this seq */
     uint64_t cut;              /* until of the summary that is being made */
     struct mo_llm_usage spent; /* of all entries that were ever in memory */
+    struct branches branches;
 };
 
 /* The turn that is running; its id is empty between turns. */
@@ -135,7 +140,14 @@ struct chat {
 
     struct mo_model model;
     struct mo_buf wanted, key, title;
-    bool repick; /* providers may be configured otherwise by now */
+    struct mo_buf labels; /* a document (about.h) without the title */
+    uint64_t said_at;     /* wall ms of the person's last message; 0: none */
+    bool other_model;     /* than it had when the session was last open */
+    bool repick;          /* providers may be configured otherwise by now */
+    struct mo_buf next, next_key; /* the model after this turn; or empty */
+    struct ack rereading; /* who asked for another branch: branching.c */
+    struct ack *sleep;    /* who asked to end the box; or NULL: wish.c */
+    bool is_leaving;      /* its session goes to sleep */
 
     struct transcript transcript;
 
@@ -181,6 +193,11 @@ void mo_agent_forget(struct chat *c);    /* removes it from the table */
 void mo_agent_check(struct mo_agent *a); /* frees it if it is closed */
 void mo_agent_point(struct mo_agent *a, const char *name);
 void mo_member_free(struct mo_member *m); /* when it is in no list any more */
+void mo_chat_take_payer(struct chat *c, const struct mo_member *m);
+/* A message of the member for the queue, with a new id. NULL: refused, and
+ * `ack` was answered. */
+struct message *mo_chat_message_new(struct mo_member *m, struct mo_span text,
+                                    struct ack *ack);
 
 /* --- chat.c -------------------------------------------------------------- */
 
@@ -188,11 +205,12 @@ extern const struct mo_hold_cb mo_chat_hold_cb;
 struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
                          struct mo_err *e);
 void mo_chat_free(struct chat *c);
-/* Takes over the present settings of the model's provider. If the model is
- * gone, members get an error and the old one stays. */
-void mo_chat_repick(struct chat *c);
-/* Changes the model if the member asks for another one. */
-void mo_chat_change_model(struct chat *c, const struct mo_join *j);
+void mo_chat_greet_new(struct chat *c); /* members who had no events yet */
+/* Reads the history, then resumes an interrupted turn. */
+void mo_chat_read_history(struct chat *c);
+void mo_chat_resume(struct chat *c);
+/* Finds the person whose message the turn answers. */
+void mo_chat_recall_asker(struct chat *c);
 void mo_chat_tools(struct chat *c, const struct mo_err *why); /* are loaded */
 void mo_chat_opened(struct chat *c); /* calls were recovered */
 void mo_chat_finish(struct chat *c, const char *reason,
@@ -204,5 +222,33 @@ void mo_chat_fail(struct chat *c, const struct mo_err *why);
 void mo_chat_settle(struct chat *c);
 void mo_chat_ack(struct ack *a, const char *code, const char *message);
 void mo_chat_ack_ok(struct ack *a, struct mo_span extra);
+
+/* --- chat_model.c -------------------------------------------------------- */
+
+/* Chooses the model of a chat that is opening; mo_chat_read_history() follows.
+ */
+void mo_chat_open_model(struct chat *c);
+/* Takes over the present settings of the model's provider. If the model is
+ * gone, members get an error and the old one stays. */
+void mo_chat_repick(struct chat *c);
+/* Another model from now on, or from the end of the turn on. Empty, or the one
+ * it has: no change. */
+void mo_chat_change_model(struct chat *c, struct mo_span model,
+                          struct mo_span key);
+/* Between two turns: changes the model if another one is wanted. */
+void mo_chat_switch_due(struct chat *c);
+/* The history is read. True: the change of the model since then is being
+ * written, and mo_chat_resume() follows. */
+bool mo_chat_note_switch(struct chat *c);
+
+/* --- wish.c -------------------------------------------------------------- */
+
+/* Copies the acknowledgement for later. NULL: out of memory, and it was sent.
+ */
+struct ack *mo_chat_keep_ack(mo_ack_fn *done, void *ctx);
+/* Ends the box if that was asked for and nothing is under way. True: no turn
+ * may begin any more. */
+bool mo_chat_sleep_due(struct chat *c);
+void mo_chat_sleep_drop(struct chat *c); /* the chat ends */
 
 #endif

@@ -40,6 +40,21 @@ struct entry *mo_chat_entries_read(struct mo_span doc)
     return en;
 }
 
+static void note_summary(struct chat *c, struct entry *en)
+{
+    if (en->role == MO_ENTRY_SUMMARY &&
+        mo_json_u64(mo_json_get(en->doc, "until"), &c->transcript.until) == 0)
+        c->transcript.summary = en;
+}
+
+void mo_chat_entries_find_summary(struct chat *c)
+{
+    c->transcript.summary = NULL;
+    c->transcript.until = 0;
+    mo_list_each_entry (en, &c->transcript.list, struct entry, node)
+        note_summary(c, en);
+}
+
 /* Adds an entry. Drops the oldest above CHAT_HISTORY_MAX, except entries that a
  * model is still sent; context_window.c keeps those few. */
 void mo_chat_entries_add(struct chat *c, struct entry *en)
@@ -47,9 +62,7 @@ void mo_chat_entries_add(struct chat *c, struct entry *en)
     mo_usage_read(&c->transcript.spent, mo_json_get(en->doc, "usage"));
     en->id = ++c->transcript.last_id;
     mo_list_push(&c->transcript.list, &en->node);
-    if (en->role == MO_ENTRY_SUMMARY &&
-        mo_json_u64(mo_json_get(en->doc, "until"), &c->transcript.until) == 0)
-        c->transcript.summary = en;
+    note_summary(c, en);
     en = mo_list_first(&c->transcript.list, struct entry, node);
     if (++c->transcript.n <= CHAT_HISTORY_MAX ||
         (en->seq > c->transcript.until && c->transcript.n <= SHOWN_MAX))
@@ -76,7 +89,9 @@ void mo_chat_entries_kept(struct chat *c, struct entry *en)
 {
     en->seq = c->transcript.seq;
     en->at = mo_wall_ms();
+    mo_branches_add(&c->transcript.branches, en->seq, false, 0);
     mo_chat_event_entry(c, en);
+    mo_chat_event_branches(c);
 }
 
 void mo_chat_entries_lost(struct chat *c, struct entry *en)
@@ -104,7 +119,7 @@ struct entry *mo_chat_last(struct chat *c)
 {
     struct entry *en = mo_chat_entry_before(c, NULL);
 
-    while (en && en->role == MO_ENTRY_SUMMARY)
+    while (en && (en->role == MO_ENTRY_SUMMARY || mo_entry_is_model(en->doc)))
         en = mo_chat_entry_before(c, en);
     return en;
 }
@@ -117,4 +132,5 @@ void mo_chat_forget_entries(struct chat *c)
     }
     c->transcript.summary = NULL;
     c->transcript.until = 0;
+    mo_branches_reset(&c->transcript.branches, 0);
 }

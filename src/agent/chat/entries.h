@@ -37,8 +37,10 @@ void mo_chat_entries_lost(struct chat *c, struct entry *en); /* frees it */
 struct entry *mo_chat_entry_before(const struct chat *c,
                                    const struct entry *en);
 struct entry *mo_chat_entry_after(const struct chat *c, const struct entry *en);
-/* The newest entry that is not a summary; or NULL. */
+/* The newest entry that shows where the turn is: no summary, and no change of
+ * the model; or NULL. */
 struct entry *mo_chat_last(struct chat *c);
+void mo_chat_entries_find_summary(struct chat *c); /* some are gone */
 /* Frees all entries except one that is being written. */
 void mo_chat_forget_entries(struct chat *c);
 

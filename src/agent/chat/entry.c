@@ -14,6 +14,7 @@ static const struct {
     {"user", MO_ENTRY_USER},       {"assistant", MO_ENTRY_ASSISTANT},
     {"tool", MO_ENTRY_TOOL},       {"note", MO_ENTRY_NOTE},
     {"summary", MO_ENTRY_SUMMARY}, {"queued", MO_ENTRY_QUEUED},
+    {"branch", MO_ENTRY_BRANCH},
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry)
@@ -41,16 +42,30 @@ static void put_blocks(struct mo_jw *w, struct mo_span text)
     mo_jw_end(w);
 }
 
-void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
-                      struct mo_span by, struct mo_span text)
+static void put_message(struct mo_buf *b, const char *role, bool is_auto,
+                        const struct mo_span names[2], struct mo_span text)
 {
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member(&w, "role", mo_span_cstr(role));
-    mo_jw_member_opt(&w, "id", id);
-    mo_jw_member_opt(&w, "by", by);
+    mo_jw_member_opt(&w, "id", names[0]);
+    mo_jw_member_opt(&w, "by", names[1]);
+    if (is_auto)
+        mo_jw_member_bool(&w, "auto", true);
     put_blocks(&w, text);
     mo_jw_end(&w);
+}
+
+void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
+                      struct mo_span by, struct mo_span text)
+{
+    put_message(b, role, false, (const struct mo_span[2]){id, by}, text);
+}
+
+void mo_entry_auto(struct mo_buf *b, struct mo_span id, struct mo_span by,
+                   struct mo_span text)
+{
+    put_message(b, "user", true, (const struct mo_span[2]){id, by}, text);
 }
 
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
@@ -73,6 +88,27 @@ void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
     mo_jw_member_cstr(&w, "code", code);
     mo_jw_member(&w, "text", text);
     mo_jw_end(&w);
+}
+
+void mo_entry_model(struct mo_buf *b, struct mo_span model)
+{
+    mo_autobuf struct mo_buf text = {.max = 1024};
+    struct mo_jw w = mo_jw_object(b);
+
+    mo_buf_puts(&text, "Now: ");
+    mo_buf_span(&text, model);
+    mo_jw_member(&w, "role", MO_SPAN("note"));
+    mo_jw_member_cstr(&w, "code", "model");
+    mo_jw_member(&w, "text", mo_buf_view(&text));
+    mo_jw_member(&w, "model", model);
+    mo_jw_end(&w);
+    mo_buf_pass_err(b, &text);
+}
+
+bool mo_entry_is_model(struct mo_json entry)
+{
+    return mo_entry_role(entry) == MO_ENTRY_NOTE &&
+           mo_json_str_eq(mo_json_get(entry, "code"), MO_SPAN("model"));
 }
 
 /* --- tool results, cut to size ------------------------------------------- */

@@ -26,6 +26,7 @@ enum mo_entry_role {
     MO_ENTRY_NOTE,
     MO_ENTRY_SUMMARY,
     MO_ENTRY_QUEUED, /* a message waits: write_ahead.c. No page is shown it */
+    MO_ENTRY_BRANCH, /* the conversation goes on elsewhere: branch.h */
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry);
@@ -36,10 +37,17 @@ bool mo_entry_for_model(enum mo_entry_role role);
  * stored twice, or empty; by: the person's name, or empty. */
 void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
                       struct mo_span by, struct mo_span text);
+/* The same in the program's words, marked as such: the person pressed a
+ * button. */
+void mo_entry_auto(struct mo_buf *b, struct mo_span id, struct mo_span by,
+                   struct mo_span text);
 /* A turn that was stopped. Empty text: a placeholder for the model, marked as
  * such for the page. */
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text);
 void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text);
+/* The note between the answers of two models, with the code "model". */
+void mo_entry_model(struct mo_buf *b, struct mo_span model);
+bool mo_entry_is_model(struct mo_json entry);
 
 struct mo_entry_result {
     struct mo_span key, id, name;

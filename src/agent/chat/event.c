@@ -449,6 +449,7 @@ static void send_ready(struct chat *c, struct mo_member *m)
     mo_jw_member_cstr(w, "containerId", c->info.box);
     mo_jw_member_cstr(w, "provider", c->model.provider);
     mo_jw_member(w, "model", mo_buf_view(&c->model.id));
+    mo_session_memory_put_about(c, w);
     put_tools(w, c);
     mo_tools_off_put(w, c);
     mo_jw_member_bool(w, "resumed", c->info.resumed);
@@ -552,6 +553,19 @@ static void put_messages(struct mo_jw *w, struct chat *c)
     mo_jw_end(w);
 }
 
+/* The seq of the entry before those in memory; 0: there is none. */
+static uint64_t entry_before_first(const struct chat *c)
+{
+    const struct branches *b = &c->transcript.branches;
+    const struct entry *first = mo_chat_entry_after(c, NULL);
+    const struct branch_node *node = NULL;
+
+    if (first == NULL || first->seq == 0)
+        return b->tip;
+    node = mo_branches_find(b, first->seq);
+    return node ? node->parent : first->seq - 1;
+}
+
 static void send_history(struct chat *c, struct mo_member *m)
 {
     struct event ev;
@@ -560,7 +574,40 @@ static void send_history(struct chat *c, struct mo_member *m)
     put_messages(w, c);
     put_pending(w, c);
     put_turn(w, c);
+    mo_jw_member_u64(w, "earlier", entry_before_first(c));
+    mo_jw_key(w, "branches");
+    mo_branches_put(&c->transcript.branches, w);
     event_send(&ev, c, m, "session:history");
+}
+
+void mo_chat_event_history(struct chat *c)
+{
+    mo_list_each_entry_safe (m, &c->members, struct mo_member, node) {
+        if (m->greeted)
+            send_history(c, m);
+    }
+}
+
+void mo_chat_event_about(struct chat *c)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_session_memory_put_about(c, w);
+    event_send(&ev, c, NULL, "session:about");
+}
+
+void mo_chat_event_branches(struct chat *c)
+{
+    struct event ev;
+    struct mo_jw *w = NULL;
+
+    if (c->transcript.branches.marks == 0)
+        return;
+    w = event_begin(&ev);
+    mo_jw_key(w, "branches");
+    mo_branches_put(&c->transcript.branches, w);
+    event_send(&ev, c, NULL, "session:branches");
 }
 
 void mo_chat_event_greet(struct mo_member *m)

@@ -18,6 +18,12 @@ struct mo_member;
 void mo_chat_event_greet(struct mo_member *m);
 void mo_chat_event_greet_all(struct chat *c);
 void mo_chat_event_entry(struct chat *c, const struct entry *en);
+/* What is said about the conversation has changed. */
+void mo_chat_event_about(struct chat *c);
+/* "session:history" again: the conversation is on another branch. */
+void mo_chat_event_history(struct chat *c);
+/* The alternatives of the current branch, if there are any. */
+void mo_chat_event_branches(struct chat *c);
 void mo_chat_event_thinking(struct chat *c);
 void mo_chat_event_compacted(struct chat *c, const struct entry *summary);
 void mo_chat_event_delta(struct chat *c, struct mo_span text);

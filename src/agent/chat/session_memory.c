@@ -4,9 +4,11 @@
  * Decisions remembered for always are stored by policy (remembered_rules). The
  * others form one small document in the session's row:
  *
- *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
- *      "action":"allow","id":"...","who":"...","at":1763330000000}],
- *    "toolsOff":[...],"mode":{...}}
+ * The members of about.h are among them.
+ *
+ *   {"model":"...","title":"...","lastMessage":MS,"rules":[{"server":"box",
+ *      "tool":"read_file","action":"allow","id":"...","who":"...",
+ *      "at":1763330000000}],"toolsOff":[...],"mode":{...}}
  *
  * Rows of older versions have no id, who and at: the id of such a rule is its
  * place ("old-0"). */
@@ -17,9 +19,6 @@
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/tools_off.h"
-#include "codec/text/utf8.h"
-
-#define TITLE_MAX 80
 
 static int add_rule(struct remembered *r, const struct mo_rule *from,
                     const struct grant_note *note)
@@ -175,13 +174,29 @@ static void read_rule(struct chat *c, struct mo_json v)
         (void)add_rule(r, &rule, &note);
 }
 
-void mo_session_memory_read(struct chat *c, struct mo_json doc)
+/* The title, and the rest of what is said about the conversation. */
+static void read_about(struct chat *c, struct mo_json doc)
 {
-    struct mo_err e;
+    static const char *const labels[] = {"named", "pinned", "archived", "tags"};
+    struct mo_jw w;
 
     mo_buf_reset(&c->title);
     if (mo_json_str_buf(mo_json_get(doc, "title"), &c->title) < 0)
         mo_buf_reset(&c->title);
+    mo_buf_reset(&c->labels);
+    w = mo_jw_object(&c->labels);
+    for (size_t i = 0; i < MO_COUNT(labels); i++)
+        mo_jw_copy(&w, doc, labels[i]);
+    mo_jw_end(&w);
+    if (mo_buf_err(&c->labels))
+        mo_buf_reset(&c->labels);
+}
+
+void mo_session_memory_read(struct chat *c, struct mo_json doc)
+{
+    read_about(c, doc);
+    c->said_at = 0;
+    (void)mo_json_u64(mo_json_get(doc, "lastMessage"), &c->said_at);
     mo_json_each (at, mo_json_get(doc, "rules"))
         read_rule(c, at.val);
     if (mo_json_get(doc, "toolsOff").p)
@@ -208,23 +223,38 @@ static void put_rules(struct mo_jw *w, const struct remembered *all)
     mo_jw_end(w);
 }
 
-/* The first line of the first message becomes the title. */
-void mo_session_memory_title(struct chat *c, struct mo_span text)
+/* The time of the last message orders the list of conversations. */
+void mo_session_memory_said(struct chat *c, struct mo_span text)
 {
-    struct mo_span line = mo_span_trim(mo_span_cut(&text, '\n'));
-
-    if (c->title.len > 0 || line.n == 0)
-        return;
-    mo_buf_put(&c->title, line.p, mo_utf8_cut(line, TITLE_MAX));
+    c->said_at = mo_wall_ms();
+    if (c->title.len == 0) {
+        mo_about_title(text, &c->title);
+        mo_chat_event_about(c);
+    }
     mo_session_memory_save(c);
 }
 
-static void put_memory(struct mo_buf *b, const struct chat *c)
+void mo_session_memory_put_about(const struct chat *c, struct mo_jw *w)
+{
+    struct mo_json_doc labels;
+
+    mo_jw_member_opt(w, "title", mo_buf_view(&c->title));
+    if (mo_json_parse(mo_buf_view(&c->labels), 0, &labels, NULL) < 0)
+        return;
+    mo_json_each (at, labels.root) {
+        mo_jw_key_raw(w, at.key);
+        mo_jw_raw(w, mo_json_text(at.val));
+    }
+}
+
+static void put_memory(const struct chat *c, struct mo_buf *b)
 {
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member(&w, "model", mo_buf_view(&c->model.id));
-    mo_jw_member_opt(&w, "title", mo_buf_view(&c->title));
+    mo_session_memory_put_about(c, &w);
+    if (c->said_at > 0)
+        mo_jw_member_u64(&w, "lastMessage", c->said_at);
     put_rules(&w, &c->remembered);
     if (c->off)
         mo_tools_off_put(&w, c);
@@ -239,7 +269,7 @@ int mo_session_memory_store(struct chat *c, mo_done_fn *done, void *ctx,
 
     if (c->hold == NULL)
         return mo_fail(e, MO_ECLOSED, "the session is not open");
-    put_memory(&b, c);
+    put_memory(c, &b);
     if (mo_buf_err(&b))
         return mo_fail(e, mo_buf_err(&b),
                        "the settings of this conversation are too large");
@@ -254,70 +284,78 @@ void mo_session_memory_save(struct chat *c)
         c->writes++;
 }
 
-/* --- a new title --------------------------------------------------------- */
+/* --- what is said about it ----------------------------------------------- */
 
-struct naming {
+struct labelling { /* a change that is being stored */
+    struct chat *chat;
+    bool renamed;
     mo_done_fn *done;
     void *ctx;
 };
 
-static void on_title_written(struct chat *c, void *arg,
-                             const struct mo_err *why)
+static void on_about_saved(void *ctx, const struct mo_err *why)
 {
-    struct naming n = *(struct naming *)arg;
-
-    (void)c;
-    mo_free(arg);
-    n.done(n.ctx, why);
-}
-
-/* The audit row is written after the session's row, so the title is stored when
- * done() is called. */
-static int store_title(struct chat *c, struct naming *n, struct mo_err *e)
-{
+    struct labelling n = *(struct labelling *)ctx;
     const struct mo_audit_row row = {.event = "renamed",
-                                     .subject = mo_buf_view(&c->title)};
-    mo_autobuf struct mo_buf doc = {.max = 4096};
-    struct mo_write w;
+                                     .subject = mo_buf_view(&n.chat->title)};
 
-    mo_session_memory_save(c);
-    mo_audit_row_put(&doc, &row);
-    w = mo_audit_row_write(mo_buf_view(&doc));
-    return mo_buf_err(&doc) ? mo_fail(e, doc.err, "out of memory")
-                            : mo_chat_write(c, &w, 1, on_title_written, n, e);
+    mo_free(ctx);
+    n.chat->writes--;
+    if (why == NULL && n.renamed)
+        mo_chat_audit(n.chat, &row);
+    if (why == NULL)
+        mo_chat_event_about(n.chat);
+    n.done(n.ctx, why);
+    mo_chat_settle(n.chat);
 }
 
-static int set_title(struct chat *c, struct mo_span line, struct mo_err *e)
+static int change_about(struct chat *c, struct mo_json change, struct mo_err *e)
 {
-    mo_buf_reset(&c->title);
-    mo_buf_put(&c->title, line.p, mo_utf8_cut(line, MO_TITLE_MAX));
-    if (mo_buf_err(&c->title) == 0)
-        return 0;
-    mo_buf_reset(&c->title);
-    return mo_fail(e, MO_ENOMEM, "out of memory");
+    mo_autobuf struct mo_buf now = {.max = MO_ABOUT_MAX};
+    mo_autobuf struct mo_buf then = {.max = 2 * MO_ABOUT_MAX};
+    struct mo_json_doc doc;
+    struct mo_jw w = mo_jw_object(&now);
+
+    mo_session_memory_put_about(c, &w);
+    mo_jw_end(&w);
+    if (mo_json_parse(mo_buf_view(&now), 0, &doc, NULL) == 0)
+        mo_about_apply(doc.root, change, &then);
+    if (mo_buf_err(&now) || mo_buf_err(&then) ||
+        mo_json_parse(mo_buf_view(&then), 0, &doc, NULL) < 0)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    read_about(c, doc.root);
+    return 0;
 }
 
-int mo_agent_title(struct mo_agent *a, struct mo_span session,
-                   struct mo_span title, mo_done_fn *done, void *ctx,
+int mo_agent_about(struct mo_agent *a, struct mo_span session,
+                   struct mo_span change, mo_done_fn *done, void *ctx,
                    struct mo_err *e)
 {
-    struct mo_span line = mo_span_trim(mo_span_cut(&title, '\n'));
     struct chat *c = mo_map_get(&a->chats, session);
-    struct naming *n = NULL;
-    int rc = 0;
+    mo_autobuf struct mo_buf b = {.max = MO_SESSION_DATA_MAX};
+    struct labelling *n = NULL;
+    struct mo_json_doc doc;
+    int rc = mo_json_parse(change, 0, &doc, e);
 
-    if (line.n == 0)
-        return mo_fail(e, MO_EINVAL, "the title must not be empty");
+    if (rc < 0)
+        return rc;
     if (c == NULL || c->hold == NULL || !c->ready)
         return mo_fail(e, MO_EPOLICY, "the conversation is not open");
-    n = mo_new(struct naming);
+    n = mo_new(struct labelling);
     if (n == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    *n = (struct naming){done, ctx};
-    rc = set_title(c, line, e);
+    *n = (struct labelling){c, mo_json_get(doc.root, "title").p != NULL, done,
+                            ctx};
+    rc = change_about(c, doc.root, e);
+    if (rc == 0) {
+        put_memory(c, &b);
+        rc = mo_buf_err(&b) ? mo_fail(e, mo_buf_err(&b), "out of memory")
+                            : mo_session_keep(c->hold, mo_buf_view(&b),
+                                              on_about_saved, n, e);
+    }
     if (rc == 0)
-        rc = store_title(c, n, e);
-    if (rc < 0)
+        c->writes++;
+    else
         mo_free(n);
     return rc;
 }

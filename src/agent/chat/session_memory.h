@@ -38,7 +38,8 @@ void mo_session_memory_read(struct chat *c, struct mo_json doc);
 /* Remembers a decision for the session or for always. */
 int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
                                struct mo_err *e);
-void mo_session_memory_title(struct chat *c, struct mo_span text);
+/* The person's message is stored. */
+void mo_session_memory_said(struct chat *c, struct mo_span text);
 void mo_session_memory_save(struct chat *c);
 /* The same; done() once, later, when it is stored. */
 int mo_session_memory_store(struct chat *c, mo_done_fn *done, void *ctx,
@@ -47,5 +48,7 @@ int mo_session_memory_store(struct chat *c, mo_done_fn *done, void *ctx,
 size_t mo_session_memory_find(const struct chat *c, struct mo_span grant);
 /* Forgets the grant of that number, in memory. MO_ENOMEM: it is still there. */
 int mo_session_memory_drop(struct chat *c, size_t i);
+/* Writes the members of about.h. */
+void mo_session_memory_put_about(const struct chat *c, struct mo_jw *w);
 
 #endif

@@ -264,6 +264,15 @@ static bool is_again(const struct chat *c, struct message *m)
 
 /* --- user messages ------------------------------------------------------- */
 
+/* Memory has the new branch already, the store perhaps not: members join again
+ * and get what is stored. */
+static void lose_edit(struct chat *c, struct message *m,
+                      const struct mo_err *why)
+{
+    mo_chat_ack(&m->ack, "state_unavailable", why->msg);
+    mo_chat_fail(c, why);
+}
+
 static void on_message_written(struct chat *c, void *arg,
                                const struct mo_err *why)
 {
@@ -271,7 +280,10 @@ static void on_message_written(struct chat *c, void *arg,
     mo_autobuf struct mo_buf extra = {.max = 256};
 
     (void)arg;
-    if (why && m->stored) {
+    if (why && m->is_edit) {
+        lose_edit(c, m, why);
+        entry_lost(c);
+    } else if (why && m->stored) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
         queue_return(c, mo_take_ptr(&m));
         entry_lost(c);
@@ -285,24 +297,41 @@ static void on_message_written(struct chat *c, void *arg,
         mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"",
                       c->turn.id, m->id);
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
-        mo_session_memory_title(c, mo_span(m->text, m->n));
+        mo_session_memory_said(c, mo_span(m->text, m->n));
         entry_stored(c);
+        if (m->is_edit)
+            mo_chat_event_history(c);
     }
     mo_free(m);
 }
 
+/* An edited message is one batch with the mark of its branch. */
 static int write_message(struct chat *c, struct message *m, struct mo_err *e)
 {
-    struct mo_write w = {.text = mo_span(m->text, m->n),
-                         .again = m->stored ? m->again : is_again(c, m)};
-    mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
+    struct mo_write w[2] = {{.at = 0}};
+    mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX}, mark = {.max = 256};
+    struct mo_span text = mo_span(m->text, m->n);
+    bool again = m->stored ? m->again : !m->is_edit && is_again(c, m);
     struct entry *en = NULL;
+    size_t n = 0;
 
-    mo_entry_message(&doc, "user", mo_span_cstr(m->id), mo_span_cstr(m->by),
-                     mo_span(m->text, m->n));
+    if (m->is_auto)
+        mo_entry_auto(&doc, mo_span_cstr(m->id), mo_span_cstr(m->by), text);
+    else
+        mo_entry_message(&doc, "user", mo_span_cstr(m->id), mo_span_cstr(m->by),
+                         text);
+    if (m->is_edit) {
+        mo_branch_mark(&mark, m->to);
+        mo_branch_cut(c, m->to);
+        w[n++] = (struct mo_write){.kind = MO_WRITE_ENTRY,
+                                   .doc = mo_buf_view(&mark),
+                                   .at = mo_wall_ms()};
+    }
+    w[n].text = text;
+    w[n].again = again;
+    mo_buf_pass_err(&doc, &mark);
     en = make_entry(&doc, e);
-    return en ? write_entry(c, en, &w, 0, on_message_written, NULL, e)
-              : e->code;
+    return en ? write_entry(c, en, w, n, on_message_written, NULL, e) : e->code;
 }
 
 void mo_turn_next(struct chat *c)
@@ -322,7 +351,10 @@ void mo_turn_next(struct chat *c)
     if (write_message(c, m, &e) == 0)
         return;
     c->turn.saying = NULL;
-    if (m->stored) {
+    if (m->is_edit) {
+        lose_edit(c, m, &e);
+        mo_free(m);
+    } else if (m->stored) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
         queue_return(c, m);
     } else {

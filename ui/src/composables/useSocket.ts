@@ -69,8 +69,11 @@ function follow(socket: Socket, state: ShallowRef<LinkState>): void {
 
 export function useSocket(o: SocketOptions): Link {
   const state = shallowRef<LinkState>('connecting');
+  // Sent until it is taken: it may be changed later, here or in another tab.
+  let { model } = o;
   const socket = io({
-    auth: { sessionId: o.sessionId, ...(o.model ? { model: o.model } : {}), ...(o.read ? { read: '1' } : {}) },
+    auth: (send: (data: object) => void) =>
+      send({ sessionId: o.sessionId, ...(model ? { model } : {}), ...(o.read ? { read: '1' } : {}) }),
     transports: ['websocket', 'polling'],
     reconnectionDelay: 300,
     reconnectionDelayMax: 3000,
@@ -78,6 +81,9 @@ export function useSocket(o: SocketOptions): Link {
   });
   listen(socket, o);
   follow(socket, state);
+  socket.on('system:ready', () => {
+    model = '';
+  });
   const close = () => {
     socket.removeAllListeners();
     socket.disconnect();

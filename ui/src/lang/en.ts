@@ -6,10 +6,12 @@
 
 import { approvals } from './en/approvals';
 import { approving } from './en/approving';
+import { branches } from './en/branches';
 import { call } from './en/call';
 import { content } from './en/content';
 import { conversation } from './en/conversation';
 import { format } from './en/format';
+import { list } from './en/list';
 import { network } from './en/network';
 import { offers } from './en/offers';
 import { overview } from './en/overview';
@@ -23,6 +25,8 @@ export const en = {
   ...format,
   ...shell,
   ...conversation,
+  ...branches,
+  ...list,
   ...call,
   ...content,
   ...offers,

@@ -108,8 +108,14 @@ export const dropRule = (id: string): Promise<void> =>
 const sessionAt = (id: string): string =>
   `/api/sessions/${encodeURIComponent(id)}`;
 
-export const renameSession = (id: string, title: string): Promise<unknown> =>
-  post(sessionAt(id), (v) => v, { title }, 'PATCH');
+export interface About {
+  title?: string;
+  pinned?: boolean;
+  archived?: boolean;
+  tags?: string[];
+}
+export const changeSession = (id: string, about: About): Promise<unknown> =>
+  post(sessionAt(id), (v) => v, about, 'PATCH');
 export const fetchShares = (id: string): Promise<Share[]> =>
   get(`${sessionAt(id)}/shares`, readShares);
 /** may: 'read', 'approve', or 'none' to withdraw it. */

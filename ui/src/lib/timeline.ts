@@ -11,22 +11,32 @@ export interface CallItem {
 }
 
 export type Item =
-  | { kind: 'user'; id: string; text: string; at: number }
+  | { kind: 'user'; id: string; seq: number; text: string; at: number }
+  | { kind: 'continued'; id: string }
   | { kind: 'text'; id: string; text: string }
   | { kind: 'thought'; id: string; text: string }
   | CallItem
-  | { kind: 'note'; id: string; code: string; text: string }
+  | { kind: 'note'; id: string; code: string; text: string; branch: number }
+  | { kind: 'model'; id: string; model: string }
   | { kind: 'summary'; id: string; turns: number; text: string }
-  | { kind: 'end'; id: string; usage: Usage; ms: number; stop: string };
+  | {
+    kind: 'end'; id: string; usage: Usage; ms: number; stop: string;
+    text: string; // of the whole turn
+    said: number; // seq of the message it answers
+    branch: number; // seq of its entry with alternatives; 0: none
+  };
 
 interface Sum {
   usage: Usage;
   began: number;
+  said: number;
+  texts: string[];
+  branch: number;
 }
 
-function fresh(at: number): Sum {
+function fresh(at: number, said: number): Sum {
   return {
-    usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, began: at,
+    usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, began: at, said, texts: [], branch: 0,
   };
 }
 
@@ -42,9 +52,10 @@ function assistant(e: Entry, sum: Sum, out: Item[]): void {
   let calls = 0;
   e.blocks.forEach((b, i) => {
     const id = `${e.seq}.${i}`;
-    if (b.type === 'text' && b.text && !e.placeholder)
+    if (b.type === 'text' && b.text && !e.placeholder) {
       out.push({ kind: 'text', id, text: b.text });
-    else if (b.type === 'thinking' && b.text)
+      sum.texts.push(b.text);
+    } else if (b.type === 'thinking' && b.text)
       out.push({ kind: 'thought', id, text: b.text });
     else if (b.type === 'call' && b.key) {
       out.push({ kind: 'call', id, callId: b.key });
@@ -56,6 +67,7 @@ function assistant(e: Entry, sum: Sum, out: Item[]): void {
     out.push({
       kind: 'end', id: `${e.seq}.end`, usage: sum.usage,
       ms: e.at - sum.began, stop: e.stop,
+      text: sum.texts.join('\n\n'), said: sum.said, branch: sum.branch,
     });
 }
 
@@ -64,17 +76,22 @@ export function textOf(e: Entry): string {
   return e.blocks.filter((b) => b.type === 'text').map((b) => b.text).join('\n');
 }
 
-export function timeline(entries: Entry[]): Item[] {
+/** branched: the entries that have alternatives. */
+export function timeline(entries: Entry[], branched: ReadonlySet<number> = new Set()): Item[] {
   const out: Item[] = [];
-  let sum = fresh(0);
+  let sum = fresh(0, 0);
   for (const e of entries) {
+    if (e.role !== 'user' && branched.has(e.seq)) sum.branch = e.seq;
     if (e.role === 'user') {
-      sum = fresh(e.at);
-      out.push({ kind: 'user', id: `${e.seq}`, text: textOf(e), at: e.at });
+      sum = fresh(e.at, e.seq);
+      out.push(e.auto ? { kind: 'continued', id: `${e.seq}` }
+        : { kind: 'user', id: `${e.seq}`, seq: e.seq, text: textOf(e), at: e.at });
     } else if (e.role === 'assistant') assistant(e, sum, out);
+    else if (e.role === 'note' && e.model)
+      out.push({ kind: 'model', id: `${e.seq}`, model: e.model });
     else if (e.role === 'note')
       out.push({
-        kind: 'note', id: `${e.seq}`, code: e.code, text: textOf(e),
+        kind: 'note', id: `${e.seq}`, code: e.code, text: textOf(e), branch: sum.branch,
       });
     else if (e.role === 'summary')
       out.push({

@@ -8,12 +8,13 @@ import { computed, effectScope, markRaw, reactive, ref, shallowReactive, shallow
 import { useSocket, type Handlers, type Link } from '../composables/useSocket';
 import { fetchCalls, fetchEntries } from '../lib/http';
 import { Output } from '../lib/output';
+import { currentBranch } from '../lib/branches';
 import { firstLine, newId } from '../lib/format';
 import { endState, type CallEnd, type CallState } from '../lib/callState';
 import { textOf, timeline } from '../lib/timeline';
 import type {
-  Ack, Answer, Approval, Connection, Content, Decision, Entry, History, Question,
-  OwnApprovals, Ready, Result, FailoverRoute, Turn,
+  Ack, Answer, Approval, Branch, Connection, Content, Decision, Entry, History, Question,
+  OwnApprovals, Ready, Requests, Result, FailoverRoute, Turn,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -81,7 +82,9 @@ export const useConversationStore = defineStore('conversation', () => {
   const joined = ref(false); // system:ready has arrived on this connection
   const restored = ref(false);
   const entries = shallowRef<Entry[]>([]);
-  const hasEarlier = ref(false); // entries before the first one loaded
+  const earlier = ref(0); // the entry before the first one loaded; 0: none
+  const hasEarlier = computed(() => earlier.value > 0);
+  const branches = shallowRef<Branch[]>([]); // entries with alternatives
   const isLoading = ref(false);
   const calls = shallowReactive(new Map<string, Call>());
   const questions = shallowRef<Question[]>([]); // elicitation requests of servers
@@ -106,7 +109,7 @@ export const useConversationStore = defineStore('conversation', () => {
 
   // --- derived state ---
 
-  const items = computed(() => timeline(entries.value));
+  const items = computed(() => timeline(entries.value, new Set(branches.value.map((b) => b.seq))));
   const waiting = computed(() =>
     [...calls.values()].filter((c) => c.state === 'waiting'));
   // Those that we may decide, without anybody else's word.
@@ -114,9 +117,11 @@ export const useConversationStore = defineStore('conversation', () => {
     waiting.value.flatMap((c) => (c.approval && !c.approval.approvals ? [c.approval] : [])));
   const running = computed(() =>
     [...calls.values()].filter((c) => c.state === 'running'));
+  // The server's; an older one says none, and a reader of a closed one gets none.
+  const givenTitle = ref('');
   const title = computed(() => {
     const first = entries.value.find((e) => e.role === 'user');
-    return first ? firstLine(textOf(first), 60) : '';
+    return givenTitle.value || (first ? firstLine(textOf(first), 60) : '');
   });
   const state = computed(() => link.value?.state.value ?? 'connecting');
   const isOpen = computed(() =>
@@ -242,7 +247,8 @@ export const useConversationStore = defineStore('conversation', () => {
     entries.value = h.messages;
     questions.value = []; // open ones follow as events
     connections.value = []; // likewise
-    hasEarlier.value = (h.messages[0]?.seq ?? 1) > 1;
+    earlier.value = h.earlier >= 0 ? h.earlier : (h.messages[0]?.seq ?? 1) - 1;
+    branches.value = h.branches;
     const kept = new Map(calls);
     calls.clear();
     for (const e of h.messages) readCalls(e);
@@ -262,22 +268,23 @@ export const useConversationStore = defineStore('conversation', () => {
   /** Loads a shared conversation that nobody has open. */
   async function loadShared(): Promise<void> {
     const id = sessionId.value;
-    const messages = await fetchEntries(id, 0, PAGE).catch(() => null);
-    if (messages && sessionId.value === id && !joined.value)
-      restore({ messages, pending: [], turn: null });
+    const found = await fetchEntries(id, 0, PAGE).catch(() => null);
+    if (found && sessionId.value === id && !joined.value)
+      restore({ messages: currentBranch(found).entries, pending: [], turn: null, earlier: 0, branches: [] });
   }
   /** Loads the page of entries before the first one loaded. */
   async function loadEarlier(): Promise<void> {
     const id = sessionId.value;
-    const first = entries.value[0]?.seq ?? 0;
-    if (isLoading.value || !hasEarlier.value || first <= 1) return;
+    const tip = earlier.value;
+    if (isLoading.value || tip <= 0) return;
     isLoading.value = true;
-    const found = await fetchEntries(id, Math.max(0, first - 1 - PAGE), PAGE)
-      .catch(() => null);
+    const after = Math.max(0, tip - PAGE);
+    const found = await fetchEntries(id, after, PAGE).catch(() => null);
     isLoading.value = false;
-    if (!found || sessionId.value !== id || entries.value[0]?.seq !== first)
+    if (!found || sessionId.value !== id || earlier.value !== tip)
       return;
-    const older = found.filter((e) => e.seq < first);
+    const part = currentBranch(found, tip);
+    const older = part.entries;
     const kept = [...calls];
     calls.clear();
     older.forEach(readCalls);
@@ -285,7 +292,7 @@ export const useConversationStore = defineStore('conversation', () => {
       if (c.state === 'running') c.state = 'unknown';
     for (const [key, c] of kept) calls.set(key, c);
     entries.value = [...older, ...entries.value];
-    hasEarlier.value = older.length > 0 && (older[0]?.seq ?? 1) > 1;
+    earlier.value = after > 0 ? part.earlier : 0;
     void loadDecisions();
   }
   /** Loads who decided each call and its duration, which entries do not have. */
@@ -321,6 +328,17 @@ export const useConversationStore = defineStore('conversation', () => {
       notices.value = notices.value.filter((n) => n.text !== text);
     }
   }
+  /** The session is over: a call that waits will not run any more. */
+  function endTurn(): void {
+    isTurnRunning.value = false;
+    questions.value = [];
+    connections.value = [];
+    for (const c of waiting.value) {
+      c.approval = null;
+      c.state = 'rejected';
+      c.by = 'cancel';
+    }
+  }
   function forgetQuestion(id: string): void {
     questions.value = questions.value.filter((q) => q.requestId !== id);
   }
@@ -337,6 +355,7 @@ export const useConversationStore = defineStore('conversation', () => {
   const handlers: Handlers = {
     'system:ready': (r) => {
       ready.value = r;
+      givenTitle.value = r.title;
       joined.value = true;
       shared.value = r.shared;
       approvals.value = r.approvals;
@@ -344,11 +363,18 @@ export const useConversationStore = defineStore('conversation', () => {
       closed.value = '';
       idleEnds.value = 0;
       toolsOff.value = r.toolsOff;
+      requestedModel.value = ''; // it is the conversation's own from now on
       if (r.workspace === 'lost')
         notice(t('chat.boxIsNew'));
     },
     'session:history': restore,
     'session:entry': addEntry,
+    'session:about': (a) => {
+      givenTitle.value = a.title;
+    },
+    'session:branches': (b) => {
+      branches.value = b.branches;
+    },
     'agent:thinking': () => {
       isTurnRunning.value = true;
     },
@@ -438,6 +464,7 @@ export const useConversationStore = defineStore('conversation', () => {
     },
     'session:closed': (c) => {
       closed.value = c.reason || 'closed';
+      if (c.reason !== 'shutdown') endTurn();
     },
     // The model is asked before the message is stored: its turn may not have begun here.
     'system:message': (text) => notice(text, 'info', isTurnRunning.value || outgoing.value.length > 0),
@@ -466,7 +493,10 @@ export const useConversationStore = defineStore('conversation', () => {
     joined.value = false;
     restored.value = false;
     entries.value = [];
-    hasEarlier.value = isLoading.value = false;
+    isLoading.value = false;
+    earlier.value = 0;
+    givenTitle.value = '';
+    branches.value = [];
     calls.clear();
     questions.value = [];
     connections.value = [];
@@ -523,6 +553,12 @@ export const useConversationStore = defineStore('conversation', () => {
     outgoing.value = [...outgoing.value, s];
     void submit(s);
   }
+  /** In place of an earlier message, on a branch of its own. Resolves to an error
+   *  message, or to an empty string. */
+  async function editMessage(seq: number, text: string): Promise<string> {
+    const ack = await link.value?.send('message', { text, instead: seq });
+    return ack && !ack.ok ? ack.message : '';
+  }
   function removeOutgoing(id: string): void {
     outgoing.value = outgoing.value.filter((x) => x.id !== id);
   }
@@ -570,9 +606,14 @@ export const useConversationStore = defineStore('conversation', () => {
           t.name === name ? { ...t, digest: '', changedFrom: undefined } : t),
       };
   }
-  async function request(what: 'agent:cancel' | 'history:reset' | 'session:close') {
-    const ack = await link.value?.send(what);
+  async function request<R extends keyof Requests>(what: R, value?: Requests[R]): Promise<void> {
+    const ack = await link.value?.send(what, value);
     if (ack && !ack.ok) notice(ack.message, 'error');
+  }
+  /** Now, or when the turn is over; the server says which. */
+  function changeModel(model: string): void {
+    if (joined.value) void request('model:change', { model });
+    else open(sessionId.value, model);
   }
   function reopen(): void {
     const id = sessionId.value;
@@ -588,6 +629,10 @@ export const useConversationStore = defineStore('conversation', () => {
     questions, connections, decideConnection, answer, accept, loadEarlier, reopen,
     stop: () => request('agent:cancel'),
     reset: () => request('history:reset'),
-    end: () => request('session:close'),
+    end: () => request('session:close', { keep: true }),
+    changeModel, branches, editMessage,
+    regenerate: (seq: number) => request('turn:regenerate', { seq }),
+    goOn: () => request('turn:continue'),
+    switchBranch: (seq: number) => request('branch:switch', { seq }),
   };
 });

@@ -6,9 +6,10 @@ import { computed, ref, shallowRef } from 'vue';
 
 import { newId } from '../lib/format';
 import {
-  deleteSession, errorText, fetchModels, fetchReadiness, fetchSessions, renameSession,
+  changeSession, deleteSession, errorText, fetchModels, fetchReadiness, fetchSessions, type About,
 } from '../lib/http';
 import { fetchManaged } from '../lib/serverApi';
+import { inOrder } from '../lib/sessions';
 import type { McpServer, Model, Models, Readiness, Session } from '../protocol';
 
 const DRAFT = 'mo.draft';
@@ -25,7 +26,7 @@ export const useServerStore = defineStore('server', () => {
   const canManage = ref(false); // the page may change them
   const configFile = ref('');
 
-  const titledSessions = computed(() => sessions.value.filter((s) => s.title));
+  const titledSessions = computed(() => inOrder(sessions.value.filter((s) => s.title)));
   const modelList = computed<Model[]>(() => models.value?.models ?? []);
 
   async function loadSessions(): Promise<void> {
@@ -66,8 +67,8 @@ export const useServerStore = defineStore('server', () => {
 
   const titleOf = (id: string): string =>
     sessions.value.find((s) => s.id === id)?.title ?? '';
-  async function rename(id: string, title: string): Promise<void> {
-    await renameSession(id, title);
+  async function change(id: string, about: About): Promise<void> {
+    await changeSession(id, about);
     await loadSessions();
   }
 
@@ -88,6 +89,6 @@ export const useServerStore = defineStore('server', () => {
   return {
     sessions, hasSessions, models, modelsFailed, readiness, servers,
     serversKnown, serversError, canManage, configFile, titledSessions, modelList, loadSessions, loadModels,
-    loadReadiness, loadServers, removeSession, titleOf, rename, draftId, isDraft, forgetDraft,
+    loadReadiness, loadServers, removeSession, titleOf, change, draftId, isDraft, forgetDraft,
   };
 });

@@ -47,9 +47,6 @@ export const shell = {
   'top.reconnecting': 'Reconnecting',
   'top.preparing': 'Starting',
   'top.ready': 'Sandbox ready · {driver}',
-  'top.changeAsk': 'Change the model?',
-  'top.changeWhat': 'The sandbox and its files stay. The new model starts an empty conversation: the messages so far are not carried over.',
-  'top.change': 'Change model',
 
   'share.open': 'Share…',
   'share.one': 'Share “{title}”',

@@ -1,0 +1,84 @@
+// What a person says about a conversation: title, pin, archive, tags. The server
+// keeps it, for open conversations and for others.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import { until } from './server.mjs';
+import { House } from './talk_kit.mjs';
+
+describe('about a conversation', () => {
+  let house;
+  before(async () => {
+    house = await House.start();
+  });
+  after(() => house.stop());
+
+  const row = async (id) => (await house.get(`/api/sessions/${id}`)).body;
+  async function patch(id, body) {
+    const answer = await fetch(`http://127.0.0.1:${house.server.port}/api/sessions/${id}`, {
+      method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+    });
+    return { status: answer.status, body: await answer.json() };
+  }
+  async function talk(text) {
+    const tab = house.tab();
+    await tab.ready();
+    house.model.script.push({ text: 'yes' });
+    await tab.say(text);
+    await tab.event('agent:response');
+    return tab;
+  }
+
+  test('the title: the first line with words, cleaned, told to every tab', async () => {
+    const tab = await talk('\n\n## **Plan**   the\tjourney\nand more');
+    assert.equal((await tab.event('session:about'))[0].title, 'Plan** the journey');
+    const other = house.tab({ session: tab.session });
+    assert.equal((await other.ready()).ready.title, 'Plan** the journey');
+    await until(async () => (await row(tab.session)).title === 'Plan** the journey', 'the row');
+    const long = await talk(`${'ä'.repeat(100)}`);
+    const { title } = (await long.event('session:about'))[0];
+    assert.ok(Buffer.byteLength(title) <= 80 && title.endsWith('ä…'), title);
+  });
+
+  test('open: renamed, pinned, archived, tagged; all tabs are told, and it is kept', async () => {
+    const tab = await talk('first');
+    const other = house.tab({ session: tab.session });
+    await other.ready();
+    const told = other.count('session:about');
+    assert.deepEqual(await patch(tab.session, { title: ' My\tname \nx', pinned: true, tags: [' work ', 'home'] }), { status: 200, body: { ok: true } });
+    const [about] = await other.event('session:about', told + 1);
+    assert.deepEqual(about, { title: 'My name', named: true, pinned: true, tags: ['work', 'home'] });
+    house.model.script.push({ text: 'yes' });
+    await tab.say('second'); // what else is kept with the session does not change it
+    await tab.event('agent:response', 2);
+    await house.kill();
+    await house.up();
+    const { title, pinned, archived, tags } = await row(tab.session);
+    assert.deepEqual([title, pinned, archived, tags], ['My name', true, undefined, ['work', 'home']]);
+    const rows = (await house.audit(tab.session)).filter((r) => r.renamed);
+    assert.deepEqual(rows.map((r) => r.renamed), ['My name']);
+  });
+
+  test('not open: the same, without a box, and its time stays', async () => {
+    const tab = await talk('first');
+    assert.equal((await tab.emit('session:close', { keep: true })).ok, true);
+    const then = await row(tab.session);
+    assert.equal((await patch(tab.session, { title: 'Asleep', archived: true, tags: ['a'] })).status, 200);
+    const now = await row(tab.session);
+    assert.deepEqual(now, { ...then, title: 'Asleep', archived: true, tags: ['a'] });
+    assert.equal((await patch(tab.session, { archived: false, tags: [] })).status, 200);
+    assert.deepEqual(await row(tab.session), { ...then, title: 'Asleep' });
+    const back = house.tab({ session: tab.session });
+    const { ready, history } = await back.ready();
+    assert.deepEqual([ready.title, ready.named, history.messages.length], ['Asleep', true, 2]);
+  });
+
+  test('what is wrong is refused, and changes nothing', async () => {
+    const tab = await talk('first');
+    for (const body of [{}, { title: ' ' }, { title: 7 }, { pinned: 'yes' }, { tags: 'a' }, { tags: [''] }, { tags: ['x'.repeat(41)] },
+      { tags: Array.from({ length: 9 }, (_, i) => `t${i}`) }, { pinned: true, tags: [1] }])
+      assert.equal((await patch(tab.session, body)).status, 400, JSON.stringify(body));
+    assert.equal((await patch('nobody', { pinned: true })).status, 404);
+    assert.deepEqual([(await row(tab.session)).pinned, (await row(tab.session)).title], [undefined, 'first']);
+  });
+});
