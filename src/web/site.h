@@ -16,7 +16,7 @@
 #include "web/gate.h"
 #include "web/siod.h"
 
-#define MO_SITE_ROUTES_MAX 128
+#define MO_SITE_ROUTES_MAX 256
 
 struct mo_site;
 struct mo_strikes_shared; /* strikes.h */

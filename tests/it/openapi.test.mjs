@@ -264,6 +264,14 @@ test('every answer is as described', async () => {
   assert.deepEqual(providers.map((p) => [p.name, p.key, p.from]),
     [['claude', 'set', 'ANTHROPIC_API_KEY'], ['gemini', 'none', undefined], ['openai', 'none', undefined]]);
   assert.doesNotMatch(JSON.stringify(providers), /sk-ant/);
+  const gemini = (status, json, query = '') => asked('/api/providers/{name}', 'put', `/api/providers/gemini${query}`, status, json);
+  const dead = { key: 'AIza-0123456789', baseUrl: 'http://127.0.0.1:9' };
+  assert.equal((await gemini(200, dead, '?dryRun=true&test=true')).test.cause, 'network');
+  await gemini(422, dead, '?test=true');
+  assert.equal((await gemini(200, dead)).saved, true);
+  assert.equal((await asked('/api/providers/{name}', 'delete', '/api/providers/gemini')).saved, true);
+  await ask('/api/providers/{name}', 'delete', '/api/providers/claude', 409);
+  assert.equal((await asked('/api/models/default', 'put', '/api/models/default', 200, { model: 'claude-sonnet-5-5' })).saved, true);
   await stats(asked, tab);
 
   const { servers: found } = await asked('/api/registry', 'get', '/api/registry?q=weather');

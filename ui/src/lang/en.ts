@@ -8,6 +8,7 @@ import { approvals } from './en/approvals';
 import { call } from './en/call';
 import { conversation } from './en/conversation';
 import { format } from './en/format';
+import { models } from './en/models';
 import { network } from './en/network';
 import { overview } from './en/overview';
 import { router } from './en/router';
@@ -27,5 +28,6 @@ export const en = {
   ...network,
   ...approvals,
   ...settings,
+  ...models,
   ...servers,
 } as const;
