@@ -168,6 +168,24 @@ static void on_file_written(void *ctx)
     mo_worker_wrote(&s->worker);
 }
 
+static int ask_provider(void *ctx, const struct mo_config *cfg,
+                        const char *provider, mo_job_done_fn *done, void *arg,
+                        void **test, struct mo_err *e)
+{
+    const struct server *s = ctx;
+    struct mo_models_test *t = NULL;
+    int rc = mo_models_test(mo_agent_setup_models(s->agent), cfg, provider,
+                            done, arg, &t, e);
+
+    *test = t;
+    return rc;
+}
+
+static void drop_test(void *test)
+{
+    mo_models_test_drop(test);
+}
+
 /* If this fails, servers can be listed but not changed. */
 static void start_manage(struct server *s)
 {
@@ -178,6 +196,7 @@ static void start_manage(struct server *s)
         .needs_token = !mo_listen_auth_is_open(&s->auth),
         .audit = mo_approvals_audit(s->approvals),
         .gateway = s->gateway,
+        .models = {ask_provider, drop_test, s},
         .written = on_file_written,
         .ctx = s,
     };

@@ -220,6 +220,7 @@ struct mo_config_llm {
     const char *model, *system_prompt;
     int64_t max_output_tokens, max_history_tokens, max_steps, timeout_ms;
     int tools; /* enum mo_gw_expose, for the model */
+    bool editable;
     struct mo_config_api claude, gemini, openai;
 };
 

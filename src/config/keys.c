@@ -512,6 +512,7 @@ static const struct mo_key llm_rows[] = {
     {.name = "maxSteps", INT(max_steps, 1, 1000), .def = "32"},
     {.name = "tools", WORD(tools, exposures), RESTART, .def = "auto"},
     {.name = "timeoutMs", INT(timeout_ms, 1000, DAY_MS), .def = "600000"},
+    {.name = "editable", BOOL(editable)},
     {.name = "claude", SECTION(claude, mo_config_api, claude_keys)},
     {.name = "gemini", SECTION(gemini, mo_config_api, gemini_keys)},
     {.name = "openai", SECTION(openai, mo_config_api, openai_keys)},

@@ -4,7 +4,7 @@
  * A reference is resolved to test that it works, and the value is wiped. */
 #include "secrets/resolve.h"
 
-#include "codec/json/json.h"
+#include "config/doc.h"
 #include "config/reference.h"
 
 #define KEY_MAX  ((size_t)16 * 1024)
@@ -51,25 +51,49 @@ static void put_key(struct mo_jw *w, const struct mo_config *cfg,
         mo_jw_member(w, "why", mo_span_cstr(e.msg));
 }
 
-int mo_key_states(const struct mo_config *cfg, struct mo_buf *out)
+static bool is_fixed(const struct mo_config *cfg, const void *field)
 {
-    struct mo_jw w = mo_jw_object(out);
+    const struct mo_config_origin *o = mo_config_origin(cfg, field);
 
-    mo_jw_member_arr(&w, "providers");
+    return o && o->layer > MO_LAYER_FILE;
+}
+
+static void put_fixed(struct mo_jw *w, const struct mo_config *cfg,
+                      const struct mo_config_api *api)
+{
+    bool key = is_fixed(cfg, &api->api_key);
+    bool url = is_fixed(cfg, &api->base_url);
+
+    if (!key && !url)
+        return;
+    mo_jw_member_arr(w, "fixed");
+    if (key)
+        mo_jw_cstr(w, "key");
+    if (url)
+        mo_jw_cstr(w, "baseUrl");
+    mo_jw_end(w);
+}
+
+void mo_key_states(const struct mo_config *cfg, bool addresses, struct mo_jw *w)
+{
+    mo_jw_member_arr(w, "providers");
     for (size_t i = 0; i < MO_COUNT(providers); i++) {
         const struct mo_config_api *api =
             (const void *)((const char *)&cfg->llm + providers[i].off);
+        mo_autobuf struct mo_buf url = {.max = FROM_MAX};
 
-        mo_jw_obj(&w);
-        mo_jw_member(&w, "name", mo_span_cstr(providers[i].name));
-        mo_jw_member(&w, "variable", mo_span_cstr(providers[i].variable));
+        mo_jw_obj(w);
+        mo_jw_member(w, "name", mo_span_cstr(providers[i].name));
+        mo_jw_member(w, "variable", mo_span_cstr(providers[i].variable));
         if (api->api_key)
-            put_key(&w, cfg, api);
+            put_key(w, cfg, api);
         else
-            mo_jw_member(&w, "key", MO_SPAN("none"));
-        mo_jw_end(&w);
+            mo_jw_member(w, "key", MO_SPAN("none"));
+        if (addresses && api->base_url)
+            mo_config_put_url(&url, api->base_url);
+        mo_jw_member_opt(w, "baseUrl", mo_buf_view(&url));
+        put_fixed(w, cfg, api);
+        mo_jw_end(w);
     }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    return mo_buf_err(out);
+    mo_jw_end(w);
 }

@@ -7,6 +7,7 @@
 #ifndef MO_SECRETS_RESOLVE_H
 #define MO_SECRETS_RESOLVE_H
 
+#include "codec/json/json.h"
 #include "config/config.h"
 
 /* The error names the reference, never a value. */
@@ -20,13 +21,17 @@ int mo_reference_resolve_told(const struct mo_config *c, const char *text,
                               struct mo_buf *out, mo_reference_told_fn *told,
                               void *ctx, struct mo_err *e);
 
-/* Reports which model providers have a key, never the key or anything derived
- * from it:
+/* Writes the member "providers": which model providers have a key, never the
+ * key or anything derived from it.
  *
- *   {"providers":[{"name":"claude","key":"set","from":"ANTHROPIC_API_KEY"},
- *                 {"name":"gemini","key":"unreadable","from":"...","why":"..."},
- *                 {"name":"openai","key":"none","variable":"OPENAI_API_KEY"}]}
- */
-int mo_key_states(const struct mo_config *cfg, struct mo_buf *out);
+ *   "providers":[{"name":"claude","key":"set","from":"ANTHROPIC_API_KEY",
+ *                 "fixed":["key"]},
+ *                {"name":"gemini","key":"unreadable","from":"...","why":"..."},
+ *                {"name":"openai","key":"none","variable":"OPENAI_API_KEY"}]
+ *
+ * fixed: set by a flag or the environment, which the file does not change.
+ * addresses: also "baseUrl", without passwords. */
+void mo_key_states(const struct mo_config *cfg, bool addresses,
+                   struct mo_jw *w);
 
 #endif

@@ -18,6 +18,7 @@ static void job_free(struct job *j)
     mo_timer_stop(j->m->o.loop, &j->again);
     mo_entry_wipe(&j->entry.secrets);
     mo_entry_wipe(&j->undo);
+    mo_manage_provider_wipe(j);
     mo_buf_wipe(&j->body);
     mo_buf_fini(&j->who);
     mo_buf_fini(&j->report);
@@ -84,14 +85,18 @@ static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
         [MO_MANAGE_REMOVE] = "MCP server removed successfully",
         [MO_MANAGE_SET_VIEW] = "view saved",
         [MO_MANAGE_REMOVE_VIEW] = "view removed",
+        [MO_MANAGE_SET_PROVIDER] = "provider saved",
+        [MO_MANAGE_REMOVE_PROVIDER] = "provider removed",
+        [MO_MANAGE_SET_MODEL] = "default model saved",
     };
     struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_member_cstr(&w, "name", j->server);
+    if (j->server)
+        mo_jw_member_cstr(&w, "name", j->server);
     mo_jw_member_bool(&w, "saved", saved);
     if (saved)
         mo_jw_member_cstr(&w, "message", says[j->verb]);
-    if (!is_about_view(j))
+    if (!is_about_view(j) && !mo_manage_is_model(j->verb))
         put_secrets(&w, j);
     if (j->verb == MO_MANAGE_SET_VIEW)
         mo_manage_put_view(&w, j->m, j->tried.now, j->server);
@@ -171,6 +176,8 @@ static void step_save(struct job *j, struct mo_file_edit *r)
         finish_failed(j, &e);
         return;
     }
+    if (mo_manage_is_model(j->verb))
+        mo_manage_provider_saved(j);
     if (changed) {
         mo_log(mo_loop_log(m->o.loop), MO_INFO, "manage", "%s: written",
                j->server ? j->server : "import");
@@ -216,14 +223,22 @@ static void write_audit(struct job *j, enum step next)
         [MO_MANAGE_TEST] = "test",
         [MO_MANAGE_SET_VIEW] = "set view",
         [MO_MANAGE_REMOVE_VIEW] = "remove view",
+        [MO_MANAGE_SET_PROVIDER] = "set provider",
+        [MO_MANAGE_REMOVE_PROVIDER] = "remove provider",
+        [MO_MANAGE_SET_MODEL] = "set default model",
     };
     mo_autobuf struct mo_buf entry = {.max = MO_STORE_DOC_MAX};
     bool import = j->verb == MO_MANAGE_IMPORT;
+    bool is_model = mo_manage_is_model(j->verb);
+    bool is_server = !is_about_view(j) && !is_model;
+    const char *verb = next == SAVE ? verbs[j->verb]
+                       : is_model   ? "test provider"
+                                    : verbs[MO_MANAGE_TEST];
     struct mo_audit_row row = {
         .event = "managed",
-        .subject = mo_span_cstr(verbs[next == TEST ? MO_MANAGE_TEST : j->verb]),
-        .server = mo_span_cstr(is_about_view(j) ? NULL : j->server),
-        .name = mo_span_cstr(is_about_view(j) ? j->server : NULL),
+        .subject = mo_span_cstr(verb),
+        .server = mo_span_cstr(is_server ? j->server : NULL),
+        .name = mo_span_cstr(is_server ? NULL : j->server),
         .who = mo_buf_view(&j->who),
         .plan = import ? mo_buf_view(&j->plan) : mo_span(NULL, 0),
     };
@@ -233,7 +248,9 @@ static void write_audit(struct job *j, enum step next)
 
     j->step = next;
     mo_jw_init(&w, &entry);
-    if (!import && j->described.p)
+    if (is_model)
+        mo_manage_provider_describe(j, &w);
+    else if (!import && j->described.p)
         mo_entry_show(&w, j->described);
     row.entry = mo_buf_view(&entry);
     if (mo_buf_err(&entry))
@@ -246,7 +263,7 @@ static void write_audit(struct job *j, enum step next)
 
 /* --- test ----------------------------------------------------------------- */
 
-static void on_tested(struct job *j)
+void mo_manage_tested(struct job *j)
 {
     if (j->m->closing) {
         finish_failed(j, mo_error(MO_ECLOSED, "the program is ending"));
@@ -258,9 +275,10 @@ static void on_tested(struct job *j)
         finish_ok(j, false);
     } else if (j->failed.code) {
         finish_failed(
-            j, mo_error(MO_EUNAVAIL,
-                        "not saved, because the server does not work: %s",
-                        j->failed.msg));
+            j,
+            mo_error(MO_EUNAVAIL, "not saved, because the %s does not work: %s",
+                     mo_manage_is_model(j->verb) ? "provider" : "server",
+                     j->failed.msg));
     } else {
         write_audit(j, SAVE);
     }
@@ -271,7 +289,7 @@ static void on_link_gone(void *ctx)
     struct job *j = ctx;
 
     j->link = NULL;
-    on_tested(j);
+    mo_manage_tested(j);
 }
 
 static void on_test_done(void *ctx, const struct mo_connect_test_result *r)
@@ -320,7 +338,9 @@ static void start_test(struct job *j)
     int rc = mo_manage_edit_store(j, &e);
 
     if (rc == 0)
-        rc = begin_test(j, j->tried.now, &e);
+        rc = mo_manage_is_model(j->verb)
+                 ? mo_manage_provider_test(j, j->tried.now, &e)
+                 : begin_test(j, j->tried.now, &e);
     if (rc < 0)
         finish_failed(j, &e);
 }
@@ -407,9 +427,16 @@ static int copy_request(struct job *j, const struct mo_manage_ask *c,
 static int check_allowed(const struct mo_manage *m,
                          const struct mo_manage_ask *c, struct mo_err *e)
 {
+    bool is_model = mo_manage_is_model(c->verb);
+
     if (m->closing)
         return mo_fail(e, MO_ECLOSED, "the program is ending");
-    if (c->verb != MO_MANAGE_TEST &&
+    if (is_model && !mo_manage_models_allowed(m->o.config->now))
+        return mo_fail(e, MO_EPOLICY,
+                       "providers of models cannot be changed over HTTP here: "
+                       "\"llm\": {\"editable\": true} in the configuration "
+                       "allows it");
+    if (c->verb != MO_MANAGE_TEST && !is_model &&
         !mo_manage_allowed(m->o.config->now, m->o.listen))
         return mo_fail(e, MO_EPOLICY,
                        "%s cannot be changed over HTTP here; \"server\": "
@@ -472,6 +499,12 @@ void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
     mo_list_each_entry (j, &m->jobs, struct job, node) {
         if (j->connect_test)
             mo_connect_test_stop(j->connect_test);
+    }
+    mo_list_each_entry_safe (j, &m->jobs, struct job, node) {
+        if (j->asking) {
+            m->o.models.drop(mo_take_ptr(&j->asking));
+            finish_failed(j, mo_error(MO_ECLOSED, "the program is ending"));
+        }
     }
     maybe_gone(m);
 }

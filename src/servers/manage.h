@@ -1,4 +1,5 @@
-/* manage.h - changes the configured servers while the program runs.
+/* manage.h - changes the configured servers, views and providers of models
+ * while the program runs.
  *
  * Implements the requests of web/api.h. A change takes the same path as a
  * command (config/file_edit.h): it edits only the affected part of the file,
@@ -10,6 +11,7 @@
  *   1. Adding a server means running its command, so changes need
  *      server.manage. If that is not set, they are allowed only if the server
  *      listens on this machine alone.
+ *      Providers need llm.editable (mo_manage_models_allowed()).
  *   2. Nothing is written before the audit log has the change, and nothing is
  *      started for a test before the log has the test, also of a dry run: on
  *      disk, in the store and in the file.
@@ -30,6 +32,15 @@
 
 struct mo_manage;
 
+/* Asks a provider for its models; see mo_models_test() in agent/llm/models.h.
+ */
+struct mo_manage_models {
+    int (*ask)(void *ctx, const struct mo_config *cfg, const char *provider,
+               mo_job_done_fn *done, void *arg, void **test, struct mo_err *e);
+    void (*drop)(void *test);
+    void *ctx;
+};
+
 struct mo_manage_opts {
     struct mo_loop *loop;
     struct mo_config_holder *config;
@@ -37,6 +48,7 @@ struct mo_manage_opts {
     bool needs_token;   /* clients need a token */
     struct mo_audit *audit;
     struct mo_gateway_setup *gateway; /* NULL: no gateway */
+    struct mo_manage_models models;   /* ask NULL: no models */
     void (*written)(void *ctx);       /* the file changed: reload it */
     void *ctx;
 };
@@ -54,11 +66,14 @@ enum mo_manage_verb {
     MO_MANAGE_TEST,
     MO_MANAGE_SET_VIEW, /* the body is its entry of the file */
     MO_MANAGE_REMOVE_VIEW,
+    MO_MANAGE_SET_PROVIDER, /* {key?, baseUrl?}; null or "" removes one */
+    MO_MANAGE_REMOVE_PROVIDER,
+    MO_MANAGE_SET_MODEL, /* {provider?, model}: of new conversations */
 };
 
 struct mo_manage_ask {
     enum mo_manage_verb verb;
-    struct mo_span server; /* or view; empty: the name is in the body */
+    struct mo_span server; /* or view, or provider; empty: in the body */
     struct mo_span body;
     struct mo_span who; /* caller, for the audit log */
     bool test, dry, replace;
@@ -92,5 +107,7 @@ int mo_manage_change(struct mo_manage *m, const struct mo_manage_ask *c,
 
 /* True if servers may be changed over HTTP. */
 bool mo_manage_allowed(const struct mo_config *c, const char *listen);
+/* True if providers of models may be changed over HTTP. */
+bool mo_manage_models_allowed(const struct mo_config *c);
 
 #endif

@@ -301,6 +301,10 @@ int mo_manage_edit_read(struct job *j, struct mo_err *e)
         j->entry.server = j->server;
         return 0;
     }
+    if (j->verb == MO_MANAGE_REMOVE_PROVIDER) {
+        j->test = false;
+        return mo_manage_provider_read(j, (struct mo_json){NULL, 0}, e);
+    }
     if (mo_json_parse(mo_buf_view(&j->body), 0, &doc, e) < 0)
         return mo_wrap(e, "the body is not JSON");
     if (!mo_json_is(doc.root, MO_JSON_OBJECT))
@@ -310,6 +314,8 @@ int mo_manage_edit_read(struct job *j, struct mo_err *e)
         j->described = doc.root;
         return 0;
     }
+    if (mo_manage_is_model(j->verb))
+        return mo_manage_provider_read(j, doc.root, e);
     rc = read_name(j, doc.root, e);
     if (rc == 0)
         rc = read_description(j, doc.root, e);
@@ -499,6 +505,10 @@ int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
         return apply_view(j, r, mo_json_text(j->described), e);
     case MO_MANAGE_REMOVE_VIEW:
         return apply_view(j, r, mo_span(NULL, 0), e);
+    case MO_MANAGE_SET_PROVIDER:
+    case MO_MANAGE_REMOVE_PROVIDER:
+    case MO_MANAGE_SET_MODEL:
+        return mo_manage_provider_apply(j, r, e);
     case MO_MANAGE_TEST:
         break;
     }

@@ -2,6 +2,7 @@
  *
  *   manage.c       jobs: check, test, audit, save, in this order
  *   manage_edit.c  edits of the file, and the secrets that belong to them
+ *   manage_provider.c  the same for providers of models
  *   manage_view.c  views of the servers, without a job
  *
  * States of a job: CHECK -> [AUDIT -> TEST] -> [AUDIT -> SAVE] -> finished.
@@ -50,6 +51,14 @@ struct mo_manage {
     struct mo_gone gone;
 };
 
+/* A change of a provider of models. */
+struct provider_edit {
+    bool has_key, has_url, has_name, has_model; /* given in the request */
+    struct mo_span key, url, name, model;       /* empty: remove it */
+    bool named;
+    const char *secret, *old; /* names: of the key, of the one before */
+};
+
 enum step { CHECK, TEST, SAVE }; /* TEST, SAVE: the row is being written */
 
 struct job {
@@ -63,6 +72,7 @@ struct job {
     struct mo_json described; /* its description in the body */
     bool test, dry, replace, clear;
     struct mo_entry entry;
+    struct provider_edit provider;
     struct mo_entry_secret *undo; /* before the change; value NULL: none */
     struct mo_timer again;        /* retries the file lock */
     uint64_t until;               /* ns */
@@ -70,12 +80,36 @@ struct job {
     struct mo_config_holder tried; /* configuration to test; now NULL: none */
     struct mo_server_link *link;
     struct mo_connect_test *connect_test;
+    void *asking;         /* test of a provider, or NULL */
     struct mo_err failed; /* result of the test; code 0: works */
     struct mo_buf report; /* JSON of the test; empty: not tested */
     struct mo_buf plan;   /* JSON of the import plan */
     mo_job_done_fn *done;
     void *arg;
 };
+
+static inline bool mo_manage_is_model(enum mo_manage_verb v)
+{
+    return v >= MO_MANAGE_SET_PROVIDER;
+}
+
+/* The test of the job has ended; j->failed and j->report have the result. */
+void mo_manage_tested(struct job *j);
+
+/* --- manage_provider.c --------------------------------------------------- */
+
+int mo_manage_provider_read(struct job *j, struct mo_json body,
+                            struct mo_err *e);
+int mo_manage_provider_apply(struct job *j, struct mo_file_edit *r,
+                             struct mo_err *e);
+/* Writes the change for the audit log, without the key. */
+void mo_manage_provider_describe(const struct job *j, struct mo_jw *w);
+/* Calls mo_manage_tested() later. */
+int mo_manage_provider_test(struct job *j, const struct mo_config *cfg,
+                            struct mo_err *e);
+/* The file was written: the old key is not needed any more. */
+void mo_manage_provider_saved(struct job *j);
+void mo_manage_provider_wipe(struct job *j);
 
 /* --- manage_edit.c ------------------------------------------------------- */
 

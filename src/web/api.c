@@ -7,8 +7,8 @@
 #include "agent/chat/entry.h"
 #include "codec/http/url.h"
 #include "policy/connections.h"
-#include "secrets/resolve.h"
 #include "web/api_export.h"
+#include "web/api_job.h"
 
 #define LIMIT     100
 #define HISTORY   1000
@@ -554,17 +554,6 @@ static void get_models(void *ctx, struct mo_req *rq)
         mo_api_error(j, &e);
 }
 
-static void get_providers(void *ctx, struct mo_req *rq)
-{
-    struct mo_api *api = ctx;
-    struct mo_api_job *j = mo_api_job(api, rq);
-
-    if (j == NULL)
-        return;
-    (void)mo_key_states(api->config->now, &j->out);
-    mo_api_reply(j, "application/json");
-}
-
 /* --- who asks ------------------------------------------------------------ */
 
 static void get_me(void *ctx, struct mo_req *rq)
@@ -599,7 +588,6 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_GET, "/api/audit", 0, get_audit},
         {MO_HTTP_GET, "/api/models/available", 0, get_models, .arg = LIST},
         {MO_HTTP_GET, "/api/models/check", 0, get_models, .arg = CHECK},
-        {MO_HTTP_GET, "/api/providers", 0, get_providers},
     };
     int rc = mo_openapi_route(s);
 
@@ -619,5 +607,7 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
         rc = mo_api_tokens_routes(s, api);
     if (rc == 0)
         rc = mo_api_spend_routes(s, api);
+    if (rc == 0)
+        rc = mo_api_providers_routes(s, api);
     return rc < 0 ? rc : mo_api_rules_routes(s, api);
 }

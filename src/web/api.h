@@ -36,6 +36,11 @@
  *   GET    /api/models/available      models that can be selected
  *   GET    /api/models/check          the same by id, for older clients
  *   GET    /api/providers             which providers have a key
+ *   PUT    /api/providers/NAME        {key?, baseUrl?}: set them; ?test=true
+ *                                     asks for the models first, ?dryRun=true
+ *                                     does not save (api_providers.c)
+ *   DELETE /api/providers/NAME        remove key and address
+ *   PUT    /api/models/default        {provider?, model}: of new conversations
  *   GET    /api/spend                 ago=N: what models have cost on that day
  *                                     (api_spend.c)
  *   GET    /api/stats                 current figures (api_stats.h)
@@ -190,5 +195,6 @@ int mo_api_files_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_grants_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_spend_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_providers_routes(struct mo_site *s, struct mo_api *api);
 
 #endif

@@ -121,7 +121,7 @@ describe('views', { skip }, () => {
     const form = page.locator('[data-try]');
     const says = (text) => form.locator('[data-verdict]').getByText(text).waitFor();
     await page.locator('[data-operator-rule]').getByText('it only fails').waitFor();
-    await page.locator('[data-provider=claude]').getByText('no API key: set ANTHROPIC_API_KEY').waitFor();
+    await page.locator('[data-provider=claude]').getByText('no API key').waitFor();
     await form.getByLabel('Server').fill('greeter');
     await form.getByLabel('Tool').fill('fail');
     await says('Denied: decided by admin rule 1.');

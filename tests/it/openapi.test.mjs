@@ -283,6 +283,14 @@ test('every answer is as described', async () => {
   assert.deepEqual(providers.map((p) => [p.name, p.key, p.from]),
     [['claude', 'set', 'ANTHROPIC_API_KEY'], ['gemini', 'none', undefined], ['openai', 'none', undefined]]);
   assert.doesNotMatch(JSON.stringify(providers), /sk-ant/);
+  const gemini = (status, json, query = '') => asked('/api/providers/{name}', 'put', `/api/providers/gemini${query}`, status, json);
+  const dead = { key: 'AIza-0123456789', baseUrl: 'http://127.0.0.1:9' };
+  assert.equal((await gemini(200, dead, '?dryRun=true&test=true')).test.cause, 'network');
+  await gemini(422, dead, '?test=true');
+  assert.equal((await gemini(200, dead)).saved, true);
+  assert.equal((await asked('/api/providers/{name}', 'delete', '/api/providers/gemini')).saved, true);
+  await ask('/api/providers/{name}', 'delete', '/api/providers/claude', 409);
+  assert.equal((await asked('/api/models/default', 'put', '/api/models/default', 200, { model: 'claude-sonnet-5-5' })).saved, true);
   await stats(asked, tab);
 
   const { servers: found } = await asked('/api/registry', 'get', '/api/registry?q=weather');
@@ -354,7 +362,7 @@ test('the router: why, what it is taught, and what is quarantined', async () => 
   const lesson = { words: 'greet somebody', server: 'greeter', tool: 'greet', right: true };
   await ask('/api/route/teach', 'post', '/api/route/teach', 200, lesson);
   const taught = await route();
-  assert.equal(taught.learnt, 2);
+  assert.equal(taught.learnt, 3); // two words, and the request
   assert.ok(taught.results[0].learnt > 0 && taught.results[0].score > hit.score);
   await ask('/api/route/learnt', 'delete', '/api/route/learnt');
   assert.equal((await route()).results[0].score, hit.score);

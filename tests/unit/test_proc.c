@@ -2,8 +2,11 @@
  * environment. */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "loop/npx_cache.h"
 #include "loop/runner.h"
 #include "proc_kit.h"
 
@@ -390,6 +393,100 @@ static void test_runner_names(void **state)
         assert_int_equal(mo_runner_is(rows[i].argv), rows[i].is);
 }
 
+#define NPX "/home/a/.npm/_npx/0123456789abcdef"
+
+static void test_npx_cache_named(void **state)
+{
+    static const struct {
+        const char *said;
+        bool is;
+    } rows[] = {
+        {"Error: Cannot find module '" NPX "/node_modules/zod/index.js'\n",
+         true},
+        {"npm error ENOTEMPTY: directory not empty, rename '" NPX
+         "/node_modules/a' -> 'b'\n",
+         true},
+        {"x\nCannot find package 'zod' imported from file://" NPX "/a.js\ny",
+         true},
+        {"ENOENT: no such file, open '/data/x'\n at a (" NPX "/b.js:1:2)\n",
+         false},
+        {"Cannot find module './plugin'\n at (" NPX "/b.js)\n", false},
+        {"Cannot find module '/a/_npx/0123456789ABCDEF/x'\n", false},
+        {"Cannot find module '/a/_npx/0123/x'\n", false},
+        {"Cannot find module 'relative/_npx/0123456789abcdef/x'\n", false},
+        {"", false},
+    };
+    char path[PATH_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        assert_int_equal(mo_npx_cache_named(mo_span_cstr(rows[i].said), path),
+                         rows[i].is);
+        if (rows[i].is)
+            assert_string_equal(path, NPX);
+    }
+}
+
+/* True once the process has executed its command line. */
+static bool has_argument(pid_t pid, const char *text)
+{
+    char name[64], got[1024];
+    ssize_t n;
+    int fd;
+
+    (void)snprintf(name, sizeof(name), "/proc/%ld/cmdline", (long)pid);
+    fd = open(name, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    n = read(fd, got, sizeof(got));
+    (void)close(fd);
+    return n > 0 && memmem(got, (size_t)n, text, strlen(text)) != NULL;
+}
+
+/* Moved once; not another directory, and not while a process runs from it. */
+static void test_npx_cache_move(void **state)
+{
+    char dir[] = "/tmp/mo-npx-XXXXXX";
+    char path[128], modules[256], broken[160];
+    int in[2];
+    pid_t pid;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/0123456789abcdef", dir);
+    (void)snprintf(modules, sizeof(modules), "%s/node_modules", path);
+    (void)snprintf(broken, sizeof(broken), "%s.broken", path);
+    assert_false(mo_npx_cache_move(path));
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_false(mo_npx_cache_move(path));
+    assert_int_equal(mkdir(modules, 0700), 0);
+    assert_int_equal(pipe(in), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)dup2(in[0], 0);
+        (void)close(in[1]);
+        (void)execl("/bin/sh", "sh", "-c", "read x; true", path, NULL);
+        _exit(127);
+    }
+    (void)close(in[0]);
+    while (!has_argument(pid, path))
+        (void)usleep(1000);
+    assert_false(mo_npx_cache_move(path));
+    (void)close(in[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(mo_npx_cache_move(path));
+    assert_int_equal(access(broken, F_OK), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(mkdir(modules, 0700), 0);
+    assert_false(mo_npx_cache_move(path)); /* it has not helped */
+    (void)rmdir(modules);
+    (void)rmdir(path);
+    (void)snprintf(modules, sizeof(modules), "%s/node_modules", broken);
+    (void)rmdir(modules);
+    (void)rmdir(broken);
+    (void)rmdir(dir);
+}
+
 /* The program runs when the runner has a child that is no install script. */
 static void test_runner_installing(void **state)
 {
@@ -458,6 +555,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_empty_env_and_cwd),
         cmocka_unit_test(test_low_fds),
         cmocka_unit_test(test_runner_names),
+        cmocka_unit_test(test_npx_cache_named),
+        cmocka_unit_test(test_npx_cache_move),
         cmocka_unit_test(test_runner_installing),
         cmocka_unit_test(test_term),
     };

@@ -150,7 +150,8 @@ static void test_taught(void **state)
     h = mo_router_learning_new(l, path);
     assert_int_equal(mo_router_learning_count(h), 0);
     mo_router_learning_teach(h, words, MO_SPAN("b"), MO_SPAN("y"), true);
-    assert_int_equal(mo_router_learning_count(h), 3); /* a pair for each word */
+    /* a pair for each word, and one for the request */
+    assert_int_equal(mo_router_learning_count(h), 4);
     assert_true(mo_router_learning_lean(h, words, MO_SPAN("b"), MO_SPAN("y")) >
                 0);
     assert_true(mo_span_is(ask(h, "open the ticket").hits[0].server, "b"));
@@ -164,6 +165,38 @@ static void test_taught(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
     mo_router_learning_free(h);
     assert_int_not_equal(access(path, F_OK), 0);
+    mo_loop_free(l);
+}
+
+/* A lesson decides for its own request, also when a new server changes all
+ * scores; not for requests that only share words with it. */
+static void test_taught_stays(void **state)
+{
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    struct router_learning *h = mo_router_learning_new(l, NULL);
+    const struct mo_span words = MO_SPAN("add two numbers");
+    struct mo_route_answer a;
+
+    (void)state;
+    mo_router_learning_teach(h, words, MO_SPAN("c"), MO_SPAN("z"), true);
+    assert_true(mo_span_is(ask(h, "add two numbers").hits[0].tool, "z"));
+    a = answer();
+    a.hits[3] = a.hits[2];
+    a.hits[2] = a.hits[1];
+    a.hits[1] = a.hits[0];
+    a.hits[0] = (struct mo_route_hit){.server = MO_SPAN("new"),
+                                      .tool = MO_SPAN("add_numbers"),
+                                      .score = 9.0f,
+                                      .confidence = 0.9f};
+    a.n = 4;
+    mo_router_learning_apply(h, MO_SPAN("Numbers: add two!"), &a);
+    assert_true(mo_span_is(a.hits[0].tool, "z"));
+    assert_true(mo_span_is(a.hits[1].tool, "add_numbers"));
+    assert_true(a.hits[0].confidence <= 0.21f); /* unsure stays unsure */
+    assert_true(mo_span_is(ask(h, "add two rows").hits[0].tool, "x"));
+    mo_router_learning_teach(h, words, MO_SPAN("c"), MO_SPAN("z"), false);
+    assert_true(mo_span_is(ask(h, "add two numbers").hits[0].tool, "x"));
+    mo_router_learning_free(h);
     mo_loop_free(l);
 }
 
@@ -230,21 +263,22 @@ static void test_shared(void **state)
     mo_router_learning_share(q, &changes);
     mo_router_learning_teach(p, MO_SPAN("open"), MO_SPAN("b"), MO_SPAN("y"),
                              true);
-    assert_int_equal(mo_router_learning_count(q), 1);
+    /* for the word and for the request */
+    assert_int_equal(mo_router_learning_count(q), 2);
     mo_router_learning_teach(q, MO_SPAN("close"), MO_SPAN("b"), MO_SPAN("y"),
                              true);
     mo_router_learning_teach(q, MO_SPAN("open"), MO_SPAN("b"), MO_SPAN("y"),
                              true);
-    assert_int_equal(mo_router_learning_count(p), 2);
+    assert_int_equal(mo_router_learning_count(p), 4);
     assert_true(mo_router_learning_lean(p, MO_SPAN("open"), MO_SPAN("b"),
                                         MO_SPAN("y")) >
                 mo_router_learning_lean(p, MO_SPAN("close"), MO_SPAN("b"),
                                         MO_SPAN("y")));
     choose(p, "seldom", "a", "x"); /* a choice is written later */
-    assert_int_equal(mo_router_learning_count(q), 2);
+    assert_int_equal(mo_router_learning_count(q), 4);
     mo_router_learning_teach(q, MO_SPAN("open"), MO_SPAN("b"), MO_SPAN("y"),
                              false);
-    assert_int_equal(mo_router_learning_count(p), 3); /* and not forgotten */
+    assert_int_equal(mo_router_learning_count(p), 5); /* and not forgotten */
     mo_router_learning_forget(q);
     assert_int_equal(mo_router_learning_count(p), 0);
     mo_router_learning_free(p);
@@ -265,10 +299,11 @@ static void test_torture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),   cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_whose),    cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_bad_file), cmocka_unit_test(test_torture),
-        cmocka_unit_test(test_taught),   cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_learns),       cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_whose),        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_bad_file),     cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_taught),       cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_taught_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -373,6 +373,7 @@ export type Model = Checked<typeof model>;
 
 const provider = object({
   name: str, ok: or(bool, false), models: or(num, 0), error: or(str, ''),
+  url: or(str, ''), // of a server on this machine
 });
 
 const models = object({
@@ -631,8 +632,22 @@ export type RuleTrial = Checked<typeof ruleTrial>;
 const keyState = object({
   name: str, variable: or(str, ''), key: str, from: or(str, ''),
   why: or(str, ''),
+  baseUrl: or(str, ''),
+  fixed: or(list(str), [] as string[]), // set by the environment
 });
 export type Provider = Checked<typeof keyState>;
+const providerSetup = object({
+  providers: list(keyState), editable: or(bool, false), modelFixed: or(bool, false),
+});
+export type ProviderSetup = Checked<typeof providerSetup>;
+const CAUSES = ['key', 'credit', 'address', 'network', 'busy'] as const;
+const providerTest = object({
+  ok: bool,
+  models: or(list(object({ id: str, name: or(str, '') })), []),
+  cause: or(str, 'busy'),
+  error: or(str, ''),
+});
+export type ProviderTest = Omit<Checked<typeof providerTest>, 'cause'> & { cause: typeof CAUSES[number] };
 
 const tokenMembers = {
   id: str, owner: str, name: str, role: str, views: list(str),
@@ -783,8 +798,11 @@ export const readConnection = (v: unknown): Connection => connection(v, 'connect
 export const readApprovals = (v: unknown): Approvals => approvals(v, 'approvals');
 export const readChain = (v: unknown): Chain => chain(v, 'verify');
 export const readStats = (v: unknown): Stats => stats(v, 'stats');
-export const readProviders = (v: unknown): Provider[] =>
-  object({ providers: list(keyState) })(v, 'providers').providers;
+export const readProviderSetup = (v: unknown): ProviderSetup => providerSetup(v, 'providers');
+export const readProviderChange = (v: unknown): { saved: boolean; test: ProviderTest | undefined } => {
+  const { saved, test } = object({ saved: bool, test: or(providerTest, undefined) })(v, 'provider');
+  return { saved, test: test && { ...test, cause: CAUSES.find((c) => c === test.cause) ?? 'busy' } };
+};
 export const readTokens = (v: unknown): Token[] =>
   object({ tokens: list(token) })(v, 'tokens').tokens;
 export const readNewToken = (v: unknown): NewToken => newToken(v, 'token');
@@ -803,6 +821,8 @@ export const readFound = (v: unknown): Found => found(v, 'search').rows;
 export const readManaged = (v: unknown): Managed => managed(v, 'servers');
 export const readConnectTest = (v: unknown): ConnectTest => connectTest(v, 'test');
 export const readChange = (v: unknown): Change => change(v, 'change');
+export const readEntry = (v: unknown): { config: Record<string, unknown> } =>
+  object({ config: record })(v, 'server');
 export const readRegistryFound = (v: unknown): RegistryFound => registryFound(v, 'registry');
 export const readInstallation = (v: unknown): Installation => installation(v, 'installation');
 export const readPlan = (v: unknown): Plan => plan(v, 'plan');

@@ -150,7 +150,8 @@ struct mo_llm_failure {
     struct mo_err err; /* message for a person: what happened, what to do */
     const char *code;  /* "auth", "rate_limit", "overloaded", */
                        /* "too_long", "bad_request", "network", */
-                       /* "protocol", "canceled", "quota", "no_model" */
+                       /* "protocol", "canceled", "quota", "no_model"; */
+                       /* of a list also "address": wrong base URL */
     unsigned retry_after_ms; /* 0: unknown */
 };
 

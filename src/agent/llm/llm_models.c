@@ -193,6 +193,28 @@ static int ask_page(struct list *l, struct mo_span token, struct mo_err *e)
     return rc;
 }
 
+/* A status that says that the address is wrong: not that of a provider, or one
+ * that has moved. A redirect is not followed, because the key would go along.
+ */
+static bool is_wrong_address(const struct list *l, struct mo_llm_failure *f)
+{
+    int status = l->get.hint.status;
+    const char *label = mo_llm_label(l->m->kind);
+
+    *f = (struct mo_llm_failure){.code = "address"};
+    if (status >= 300 && status < 400)
+        (void)mo_fail(&f->err, MO_EPROTO,
+                      "%s redirects to another address (HTTP %d), which is "
+                      "not followed: correct the base URL",
+                      label, status);
+    else if (status == 404 || status == 405 || status == 410)
+        (void)mo_fail(&f->err, MO_ENOTFOUND,
+                      "%s: there is no list of models at this address (HTTP "
+                      "%d): correct the base URL",
+                      label, status);
+    return f->err.code != 0;
+}
+
 static void on_page(struct get *g, const struct mo_err *why)
 {
     struct list *l = mo_container_of(g, struct list, get);
@@ -205,7 +227,7 @@ static void on_page(struct get *g, const struct mo_err *why)
 
     if (why)
         mo_llm_network(label, why, &v.f);
-    else if (g->hint.status != 200)
+    else if (g->hint.status != 200 && !is_wrong_address(l, &v.f))
         mo_llm_judge(label, &g->hint, mo_buf_view(&g->body),
                      mo_buf_view(&l->m->key), &v);
     if (why || g->hint.status != 200) {

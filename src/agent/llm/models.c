@@ -107,12 +107,12 @@ static bool is_local(const struct mo_models *m, const struct server *s)
     return s && s != &m->openai;
 }
 
-static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
-                    struct server *server, struct mo_span key,
-                    struct mo_llm **out, struct mo_err *e)
+static int make_llm(struct mo_models *m, const struct mo_config *cfg,
+                    enum mo_llm_kind kind, struct server *server,
+                    struct mo_span key, struct mo_llm **out, struct mo_err *e)
 {
     const struct mo_config_api *api =
-        is_local(m, server) ? NULL : api_of(m->cfg, kind);
+        is_local(m, server) ? NULL : api_of(cfg, kind);
     struct mo_llm_opts o = {
         .kind = kind,
         .base_url = is_local(m, server) ? server->url
@@ -124,11 +124,11 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
     mo_autowipe struct mo_buf ours = {.max = KEY_MAX};
     int rc = 0;
 
-    MO_BUG_ON(m->cfg == NULL);
-    o.max_output = (unsigned)m->cfg->llm.max_output_tokens;
-    o.total_ms = (unsigned)m->cfg->llm.timeout_ms;
+    MO_BUG_ON(cfg == NULL);
+    o.max_output = (unsigned)cfg->llm.max_output_tokens;
+    o.total_ms = (unsigned)cfg->llm.timeout_ms;
     if (key.n == 0 && api && api->api_key) {
-        rc = mo_reference_resolve(m->cfg, api->api_key, &ours, e);
+        rc = mo_reference_resolve(cfg, api->api_key, &ours, e);
         o.key = mo_buf_view(&ours);
         (void)mo_loop_secret(m->loop, o.key);
     }
@@ -156,7 +156,7 @@ static struct server *local_named(struct mo_models *m, struct mo_span name)
     return NULL;
 }
 
-static struct choice choose_model(struct mo_models *m, struct mo_span wanted)
+static struct choice choose_named(struct mo_models *m, struct mo_span wanted)
 {
     struct choice c = {.kind = default_kind(m->cfg), .model = wanted};
     ptrdiff_t colon = mo_span_find(wanted, ':');
@@ -183,6 +183,28 @@ static struct choice choose_model(struct mo_models *m, struct mo_span wanted)
     return c;
 }
 
+static struct mo_span head_of(struct mo_span id)
+{
+    ptrdiff_t colon = mo_span_find(id, ':');
+
+    return colon < 0 ? mo_span(NULL, 0) : mo_span_head(id, (size_t)colon);
+}
+
+/* llm.model, if it is a model on this machine ("Ollama:ID"); else empty. */
+static struct mo_span local_default(const struct mo_models *m)
+{
+    struct mo_span id = mo_span_cstr(m->cfg->llm.model);
+
+    return mo_llm_is_local(head_of(id)) ? id : mo_span(NULL, 0);
+}
+
+static struct choice choose_model(struct mo_models *m, struct mo_span wanted)
+{
+    if (wanted.n == 0)
+        wanted = local_default(m);
+    return choose_named(m, wanted);
+}
+
 static const char *default_model(const struct choice *c)
 {
     if (c->kind != MO_LLM_COMPATIBLE)
@@ -195,6 +217,13 @@ int mo_models_pick(struct mo_models *m, struct mo_span wanted,
 {
     struct choice what = choose_model(m, wanted);
     const char *first = default_model(&what);
+    struct mo_span here = wanted.n ? mo_span(NULL, 0) : local_default(m);
+
+    if (here.n && !is_local(m, what.server))
+        return mo_fail(e, MO_EUNAVAIL,
+                       "%.*s, which has the default model, does not answer on "
+                       "this machine: start it, or choose another model",
+                       (int)head_of(here).n, here.p);
 
     if (what.model.n == 0 && first == NULL)
         return mo_fail(e, MO_EUNAVAIL, "no model was named (llm.model): %s",
@@ -209,7 +238,7 @@ int mo_models_pick(struct mo_models *m, struct mo_span wanted,
     if (mo_buf_span(&out->id, what.model) < 0)
         return mo_fail(e, mo_buf_err(&out->id), "the model's name is too long");
     out->provider = mo_llm_kind_name(what.kind);
-    return make_llm(m, what.kind, what.server, key, &out->llm, e);
+    return make_llm(m, m->cfg, what.kind, what.server, key, &out->llm, e);
 }
 
 void mo_model_fini(struct mo_model *model)
@@ -249,6 +278,8 @@ static void put_source(struct mo_jw *w, const struct source *s)
     mo_jw_member_cstr(w, "name", s->name);
     mo_jw_member_bool(w, "ok", s->ok);
     mo_jw_member_u64(w, "models", s->count);
+    if (is_local(s->m, s->server))
+        mo_jw_member_cstr(w, "url", s->server->url);
     if (!s->ok)
         mo_jw_member_cstr(w, "error", s->why);
     mo_jw_end(w);
@@ -271,7 +302,9 @@ static void write_list(struct mo_models *m)
 
     mo_buf_reset(&m->list);
     w = mo_jw_object(&m->list);
-    mo_jw_member_cstr(&w, "provider", mo_llm_kind_name(k));
+    mo_jw_member_cstr(&w, "provider",
+                      is_local(m, c.server) ? c.server->name
+                                            : mo_llm_kind_name(k));
     mo_jw_member_cstr(
         &w, "model", m->cfg->llm.model ? m->cfg->llm.model : default_model(&c));
     mo_jw_member_arr(&w, "models");
@@ -378,7 +411,8 @@ static void add_source(struct mo_models *m, enum mo_llm_kind kind,
         s->server = &m->openai;
     snprintf(s->name, sizeof(s->name), "%s", name);
     mo_buf_init(&s->models, LIST_MAX);
-    if (make_llm(m, kind, s->server, mo_span(NULL, 0), &s->llm, &e) == 0 &&
+    if (make_llm(m, m->cfg, kind, s->server, mo_span(NULL, 0), &s->llm, &e) ==
+            0 &&
         mo_llm_models(s->llm, MO_MODELS_MS, on_models, s, &e) == 0)
         m->waiting++;
     else
@@ -471,9 +505,9 @@ int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
                       void (*ready)(void *arg), void *arg, struct mo_err *e)
 {
     struct choice c = choose_model(m, wanted);
-    ptrdiff_t colon = mo_span_find(wanted, ':');
-    bool unknown_place = colon > 0 && m->made == 0 &&
-                         mo_llm_is_local(mo_span_head(wanted, (size_t)colon));
+    struct mo_span id = wanted.n ? wanted : local_default(m);
+    bool is_absent = mo_llm_is_local(head_of(id)) && !is_local(m, c.server);
+    bool unknown_place = is_absent && (m->made == 0 || wanted.n == 0);
 
     if (!unknown_place && (c.model.n > 0 || default_model(&c)))
         return 1;
@@ -482,6 +516,106 @@ int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
     if (!m->busy)
         begin_round(m);
     return 0;
+}
+
+/* --- tests ---------------------------------------------------------------- */
+
+struct mo_models_test {
+    const struct mo_config *cfg;
+    struct mo_llm *llm;
+    mo_models_fn *done; /* NULL: dropped */
+    void *arg;
+};
+
+static const char *cause_of(const char *code)
+{
+    static const struct {
+        const char *code, *cause;
+    } rows[] = {
+        {"auth", "key"},         {"quota", "credit"},
+        {"address", "address"},  {"protocol", "address"},
+        {"no_model", "address"}, {"bad_request", "address"},
+        {"network", "network"},
+    };
+
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        if (strcmp(rows[i].code, code) == 0)
+            return rows[i].cause;
+    return "busy";
+}
+
+static void put_test(struct mo_jw *w, const struct mo_llm_model *v, size_t n,
+                     const struct mo_llm_failure *f)
+{
+    mo_jw_member_bool(w, "ok", f == NULL);
+    if (f) {
+        mo_jw_member_cstr(w, "cause", cause_of(f->code));
+        mo_jw_member_cstr(w, "error", f->err.msg);
+        return;
+    }
+    mo_jw_member_arr(w, "models");
+    for (size_t i = 0; i < n; i++) {
+        mo_jw_obj(w);
+        mo_jw_member(w, "id", v[i].id);
+        mo_jw_member(w, "name", v[i].name);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
+static void test_free(struct mo_models_test *t)
+{
+    mo_llm_free(t->llm);
+    mo_config_unref(t->cfg);
+    mo_free(t);
+}
+
+static void on_test(void *ctx, const struct mo_llm_model *v, size_t n,
+                    const struct mo_llm_failure *f)
+{
+    struct mo_models_test *t = ctx;
+    mo_autobuf struct mo_buf b = {.max = LIST_MAX};
+    struct mo_jw w = mo_jw_object(&b);
+
+    put_test(&w, v, n, f);
+    mo_jw_end(&w);
+    if (t->done && mo_buf_err(&b))
+        t->done(t->arg, mo_span(NULL, 0),
+                mo_error(MO_ENOMEM, "the list of models is too large"));
+    else if (t->done)
+        t->done(t->arg, mo_buf_view(&b), f ? &f->err : NULL);
+    test_free(t);
+}
+
+int mo_models_test(struct mo_models *m, const struct mo_config *cfg,
+                   const char *provider, mo_models_fn *done, void *arg,
+                   struct mo_models_test **out, struct mo_err *e)
+{
+    int kind = mo_llm_kind(mo_span_cstr(provider));
+    struct mo_models_test *t = mo_new(struct mo_models_test);
+    int rc = 0;
+
+    if (t == NULL)
+        return mo_fail(e, MO_ENOMEM, "models: out of memory");
+    *t = (struct mo_models_test){
+        .cfg = mo_config_ref(cfg), .done = done, .arg = arg};
+    if (kind < 0)
+        rc = mo_fail(e, MO_EINVAL, "there is no such provider");
+    if (rc == 0)
+        rc = make_llm(m, cfg, true_kind(cfg, (enum mo_llm_kind)kind), NULL,
+                      mo_span(NULL, 0), &t->llm, e);
+    if (rc == 0)
+        rc = mo_llm_models(t->llm, MO_MODELS_TEST_MS, on_test, t, e);
+    if (rc < 0)
+        test_free(t);
+    else
+        *out = t;
+    return rc;
+}
+
+void mo_models_test_drop(struct mo_models_test *t)
+{
+    t->done = NULL;
 }
 
 /* "ID", or "provider:ID" */

@@ -9,11 +9,15 @@
  *   {"provider":"claude","model":"...","models":[{"id":"...","name":"...",
  *     "provider":"claude","context":200000}],
  *    "providers":[{"name":"claude","ok":true,"models":12},
- *                 {"name":"gemini","ok":false,"error":"..."}]}
+ *                 {"name":"gemini","ok":false,"error":"..."},
+ *                 {"name":"Ollama","ok":true,"models":3,
+ *                  "url":"http://127.0.0.1:11434/v1"}]}
+ * "url": a server found on this machine.
  *
  * Models of the default provider have plain ids; the ids of others begin with
  * the provider ("gemini:ID"). mo_models_pick() accepts both
- * and returns the same id. If the default provider is a server that speaks
+ * and returns the same id. llm.model may have the id of a model on this machine
+ * ("Ollama:ID"). If the default provider is a server that speaks
  * OpenAI's protocol and no model is named, the first of its list is used. */
 #ifndef MO_AGENT_LLM_MODELS_H
 #define MO_AGENT_LLM_MODELS_H
@@ -24,6 +28,7 @@
 #define MO_MODELS_MS      5000
 #define MO_MODELS_LOCAL   400 /* ms for servers on this machine */
 #define MO_MODELS_KEEP_MS 300000
+#define MO_MODELS_TEST_MS 10000 /* ms for a test */
 
 struct mo_models;
 
@@ -58,6 +63,22 @@ void mo_model_fini(struct mo_model *model);
  * also when the list could not be had. */
 int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
                       void (*ready)(void *arg), void *arg, struct mo_err *e);
+
+struct mo_models_test;
+
+/* Asks a provider of another configuration for its models, to test its key and
+ * its address. provider: "claude", "gemini" or "openai". done() is called once,
+ * later, with the result, also if it is a failure:
+ *
+ *   {"ok":true,"models":[{"id":"...","name":"..."}]}
+ *   {"ok":false,"cause":"key|credit|address|network|busy","error":"..."}
+ *
+ * cfg gets a reference. */
+int mo_models_test(struct mo_models *m, const struct mo_config *cfg,
+                   const char *provider, mo_models_fn *done, void *arg,
+                   struct mo_models_test **out, struct mo_err *e);
+/* done() is not called any more; the request ends by itself. */
+void mo_models_test_drop(struct mo_models_test *t);
 
 /* Tokens a request to the model may have, without its longest answer. 0:
  * unknown, because the list was not loaded yet or does not say. */

@@ -22,7 +22,6 @@ struct router_index {
     /* The last query and its answer: an execute by words is looked up when
      * it arrives, when it starts and when its server is ready. */
     struct mo_buf last_query; /* empty: none */
-    size_t limit;
     struct mo_route_answer last_answer;
 };
 
@@ -260,29 +259,26 @@ static int update_index(struct router_index *d, const struct mo_gateway *g,
     return rc;
 }
 
-static bool is_last_query(const struct router_index *d, struct mo_span words,
-                          size_t limit)
+static bool is_last_query(const struct router_index *d, struct mo_span words)
 {
-    return !d->stale && d->last_query.len && d->limit == limit &&
+    return !d->stale && d->last_query.len &&
            mo_span_eq(words, mo_buf_view(&d->last_query));
 }
 
 /* Computes last_answer, unless it is already the answer to this query. */
 static int answer_query(struct router_index *d, const struct mo_gateway *g,
-                        const struct mo_catalog *cat, struct mo_span words,
-                        size_t limit)
+                        const struct mo_catalog *cat, struct mo_span words)
 {
     int rc;
 
-    if (is_last_query(d, words, limit))
+    if (is_last_query(d, words))
         return 0;
     mo_buf_reset(&d->last_query);
     rc = update_index(d, g, cat);
     if (rc == 0)
-        rc = mo_route_find(d->route, words, limit, &d->last_answer);
+        rc = mo_route_find(d->route, words, MO_ROUTE_HITS_MAX, &d->last_answer);
     if (rc < 0)
         return rc;
-    d->limit = limit;
     if (mo_buf_span(&d->last_query, words) < 0)
         mo_buf_reset(&d->last_query);
     return 0;
@@ -295,11 +291,13 @@ int mo_router_index_find(struct router_index *d, const struct mo_gateway *g,
     int rc;
 
     words = mo_span_head(words, MO_ROUTE_TEXT_MAX);
-    rc = answer_query(d, g, cat, words, limit);
+    /* More than asked for: one below the limit may be taught. */
+    rc = answer_query(d, g, cat, words);
     if (rc < 0)
         return rc;
     *out = d->last_answer;
     mo_router_learning_apply(g->learning, words, out);
+    out->n = out->n < limit ? out->n : limit;
     return 0;
 }
 

@@ -86,6 +86,23 @@ static size_t read_words(struct mo_span s, uint64_t out[LEARNING_WORDS_MAX])
     return n;
 }
 
+static int compare_hashes(const void *pa, const void *pb)
+{
+    const uint64_t *a = pa, *b = pb;
+
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* The whole request: its words in any order. */
+static uint64_t hash_request(const uint64_t *words, size_t n)
+{
+    uint64_t v[LEARNING_WORDS_MAX];
+
+    memcpy(v, words, n * sizeof(*v));
+    qsort(v, n, sizeof(*v), compare_hashes);
+    return hash_text(mo_span((const char *)v, n * sizeof(*v)));
+}
+
 /* --- counts -------------------------------------------------------------- */
 
 static struct mo_span key_of(const struct pair *p)
@@ -318,6 +335,15 @@ static float compute_lean(const struct router_learning *h,
     return n ? sum / (float)n : 0;
 }
 
+/* How often a person has said that exactly this request means the tool. */
+static int taught_count(const struct router_learning *h, const uint64_t *words,
+                        size_t n, uint64_t tool)
+{
+    struct pair p = {hash_request(words, n), tool};
+
+    return n ? get_count(&h->rows, p) : 0;
+}
+
 static float adjust_confidence(float now, float lean)
 {
     float most = now > LEARNING_CONFIDENCE_MAX ? now : LEARNING_CONFIDENCE_MAX;
@@ -337,6 +363,31 @@ static void sort_hits(struct mo_route_hit *v, size_t n)
             v[k] = v[k - 1];
         v[k] = x;
     }
+}
+
+/* A lesson decides for its own request, however the scores of other tools
+ * change: new servers change all of them. */
+static void put_taught_first(const struct router_learning *h,
+                             const uint64_t *words, size_t n,
+                             struct mo_route_answer *a)
+{
+    struct mo_route_hit x;
+    size_t at = 0;
+    int most = 0;
+
+    for (size_t i = 0; i < a->n; i++) {
+        int c = taught_count(h, words, n,
+                             hash_tool(a->hits[i].server, a->hits[i].tool));
+
+        at = c > most ? i : at;
+        most = c > most ? c : most;
+    }
+    if (at == 0)
+        return;
+    x = a->hits[at];
+    x.score = a->hits[0].score;
+    memmove(&a->hits[1], &a->hits[0], at * sizeof(x));
+    a->hits[0] = x;
 }
 
 void mo_router_learning_apply(struct router_learning *h, struct mo_span words,
@@ -360,6 +411,7 @@ void mo_router_learning_apply(struct router_learning *h, struct mo_span words,
     }
     if (any)
         sort_hits(a->hits, a->n);
+    put_taught_first(h, v, n, a);
 }
 
 /* --- learning ------------------------------------------------------------ */
@@ -444,11 +496,14 @@ void mo_router_learning_teach(struct router_learning *h, struct mo_span words,
 {
     uint64_t v[LEARNING_WORDS_MAX];
     size_t n = read_words(words, v);
+    uint64_t t = hash_tool(server, tool);
 
     check_file(h);
     make_room(h);
     for (size_t i = 0; i < n; i++)
-        learn(h, v[i], hash_tool(server, tool), right ? 1 : -1);
+        learn(h, v[i], t, right ? 1 : -1);
+    if (n)
+        learn(h, hash_request(v, n), t, right ? 1 : -1);
     if (h->shared)
         save_file(h); /* the person's next request may come to another worker */
     else
@@ -477,9 +532,10 @@ float mo_router_learning_lean(struct router_learning *h, struct mo_span words,
                               struct mo_span server, struct mo_span tool)
 {
     uint64_t v[LEARNING_WORDS_MAX];
+    size_t n = read_words(words, v);
 
     check_file(h);
     if (h->rows.len == 0)
         return 0;
-    return compute_lean(h, v, read_words(words, v), hash_tool(server, tool));
+    return compute_lean(h, v, n, hash_tool(server, tool));
 }

@@ -5,8 +5,9 @@
  * chosen tool then ranks a little higher and the others lower, by at most
  * LEARNING_SCORE in score and LEARNING_CONFIDENCE in confidence: enough to
  * decide between close candidates, not to make an unlikely tool certain. A
- * person may also teach it directly (mo_router_learning_teach), which counts
- * like one choice.
+ * person may also teach it directly (mo_router_learning_teach): that counts
+ * like one choice for each word, and for exactly these words, in any order, the
+ * tool comes first whatever the scores are.
  *
  * Kept in one file, with words and tools only as hashes. Limit:
  * LEARNING_ROWS_MAX pairs; beyond it weak pairs are dropped and all counts

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "loop/npx_cache.h"
 #include "loop/runner.h"
 
 #define DRAIN_MS 200 /* wait for remaining output after the exit */
@@ -113,6 +114,28 @@ static void format_stderr_tail(const struct child *c, char *out, size_t size)
 
 /* --- the end ------------------------------------------------------------- */
 
+/* A package that npx has installed only in part is moved away, once. */
+static bool explain_cache(struct child *c, const char *how)
+{
+    char path[PATH_MAX];
+    bool moved;
+
+    if (!mo_npx_cache_named(mo_span(c->tail, c->tail_len), path))
+        return false;
+    moved = mo_npx_cache_move(path);
+    (void)mo_fail(&c->k.why, MO_ECLOSED,
+                  "the package was installed only in part (%s): %s%s%s", how,
+                  moved ? "it was moved away, connect again to install it"
+                        : "delete ",
+                  moved ? "" : path, moved ? "" : " and connect again");
+    mo_loop_blank(c->loop, &c->k.why);
+    mo_log_about(mo_loop_log(c->loop), MO_WARN, "upstream",
+                 &(struct mo_log_facts){.server = mo_span_cstr(c->who)},
+                 "%s %s", path,
+                 moved ? "is incomplete: renamed to .broken" : "is incomplete");
+    return true;
+}
+
 /* Why the link ends although nobody closed it. */
 static void describe_exit(struct child *c)
 {
@@ -123,6 +146,8 @@ static void describe_exit(struct child *c)
     if (e->code && e->code != MO_ECLOSED)
         return;
     mo_exit_text(c->x, how);
+    if (c->runner && explain_cache(c, how))
+        return;
     format_stderr_tail(c, said, sizeof(said));
     (void)mo_fail(e, MO_ECLOSED, "the server ended (%s)%s%s", how,
                   said[0] ? "; it said: " : "", said);

@@ -12,6 +12,7 @@ import { content } from './en/content';
 import { conversation } from './en/conversation';
 import { format } from './en/format';
 import { list } from './en/list';
+import { models } from './en/models';
 import { network } from './en/network';
 import { offers } from './en/offers';
 import { overview } from './en/overview';
@@ -37,5 +38,6 @@ export const en = {
   ...approvals,
   ...approving,
   ...settings,
+  ...models,
   ...servers,
 } as const;

@@ -1,11 +1,11 @@
 // http - HTTP requests to this server.
 
 import {
-  readAudit, readBoxConnections, readCalls, readConnections, readConnectUrl, readEntries, readFound, readKeptRule, readModels, readProviders,
+  readAudit, readBoxConnections, readCalls, readConnections, readConnectUrl, readEntries, readFound, readKeptRule, readModels,
   readReadiness, readRules, readSessions, readStats, readConnectTest, readTools,
   readGrants, readMe, readNewToken, readRuleTrial, readShares, readTokens, readToolTrial,
   type Audit, type BoxConnections, type ConnectTest, type Draft, type Entry, type Found, type Grant, type KeptRule, type Models,
-  type OwnConnection, type Provider, type Readiness, type Rules, type ServerTool, type Session,
+  type OwnConnection, type Readiness, type Rules, type ServerTool, type Session,
   type Me, type NewToken, type SessionCalls, type Share, type Stats, type Token, type RuleTrial, type ToolTrial,
 } from '../protocol';
 import { t } from '../lang';
@@ -84,8 +84,6 @@ async function remove(path: string): Promise<void> {
 export const deleteSession = (id: string): Promise<void> =>
   remove(`/api/sessions/${encodeURIComponent(id)}?forget=true`);
 export const fetchStats = (): Promise<Stats> => get('/api/stats', readStats);
-export const fetchProviders = (): Promise<Provider[]> =>
-  get('/api/providers', readProviders);
 export const fetchMe = (): Promise<Me> => get('/api/me', readMe);
 export const fetchTokens = (): Promise<Token[]> => get('/api/tokens', readTokens);
 export const makeToken = (
@@ -151,6 +149,9 @@ const toolAt = (server: string, tool: string): string =>
 
 export const fetchTools = (server: string): Promise<ServerTool[]> =>
   get(`${serverAt(server)}/tools`, readTools);
+/** The last known tools; the server is not started. */
+export const fetchKnownTools = (server: string): Promise<ServerTool[]> =>
+  get(`${serverAt(server)}/tools?known=true`, readTools);
 export const testServer = (server: string): Promise<ConnectTest> =>
   post(`${serverAt(server)}/test`, readConnectTest);
 export const callTool = (

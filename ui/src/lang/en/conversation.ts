@@ -53,7 +53,6 @@ export const conversation = {
   'empty.machineSay': 'run uname -a, then run id',
   'empty.list': 'List and search files',
   'empty.listSay': 'list the files, then search for tea',
-  'empty.demo': '{you} not a language model. It understands only a few simple commands. To use a language model, set {a}, {b} or {c} and restart the server, or start Ollama.',
   'empty.demoYou': 'You are using the built-in demo,',
 
   'prepare.title': 'Starting MCP Orchestrator…',
