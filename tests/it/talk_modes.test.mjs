@@ -160,6 +160,7 @@ test('it survives a restart; a tool that came or changed later is asked about', 
   assert.deepEqual((await turn(again, claims('late'))).asked, []);
 
   await writeFile(`${at}.changed`, '');
+  assert.match((await turn(again, claims('shifty'))).results[0].text, /was not run: its server changed this tool/, 'nobody was told of the change');
   await turn(again, claims('edit'));
   await until(async () => /changed by its server|changed this tool/.test((await turn(again, claims('shifty'))).results[0].text), 'the changed tool is refused');
   await rm(`${at}.changed`);
