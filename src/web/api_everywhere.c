@@ -21,6 +21,7 @@ struct round { /* one request to all others */
     struct mo_buf items;   /* elements of the list, with commas */
     struct mo_buf changed; /* the same, of changed tools */
     const char *none;      /* no process has it */
+    int absent;            /* status of a process that does not have it */
     int status;            /* of the process that has the call; 0: none yet */
     struct mo_buf answer;
 };
@@ -130,7 +131,8 @@ static void on_answer(void *ctx, int status, struct mo_span body)
         r->silent++;
     else if (r->is_list && status == 200)
         add_items(r, body);
-    else if (!r->is_list && status != 404 && (!r->status || status < 300)) {
+    else if (!r->is_list && status != r->absent &&
+             (!r->status || status < 300)) {
         r->status = status;
         mo_buf_reset(&r->answer);
         (void)mo_buf_span(&r->answer, body);
@@ -212,8 +214,8 @@ void mo_api_list_everywhere(struct mo_api *api, struct mo_req *rq,
     start_round(r, rq);
 }
 
-void mo_api_decide_everywhere(struct mo_api *api, struct mo_req *rq,
-                              struct mo_span body, const char *none)
+static void ask_everywhere(struct mo_api *api, struct mo_req *rq,
+                           struct mo_span body, const char *none, int absent)
 {
     struct round *r = round_new(api, rq);
 
@@ -222,6 +224,19 @@ void mo_api_decide_everywhere(struct mo_api *api, struct mo_req *rq,
         return;
     }
     r->none = none;
+    r->absent = absent;
     (void)mo_buf_span(&r->body, body);
     start_round(r, rq);
+}
+
+void mo_api_decide_everywhere(struct mo_api *api, struct mo_req *rq,
+                              struct mo_span body, const char *none)
+{
+    ask_everywhere(api, rq, body, none, 404);
+}
+
+void mo_api_ask_holder(struct mo_api *api, struct mo_req *rq,
+                       struct mo_span body, const char *none)
+{
+    ask_everywhere(api, rq, body, none, MO_API_NOT_OPEN);
 }

@@ -16,9 +16,14 @@ bool mo_api_asks_others(const struct mo_api *api, const struct mo_req *rq);
  * others. One that does not answer is left out. */
 void mo_api_list_everywhere(struct mo_api *api, struct mo_req *rq,
                             struct mo_span here);
-/* Answer as the process does where that call waits, or that tool, or where that
- * conversation is open; 404 with the text `none`, a literal: none has it. */
+/* Answer as the process does where that call waits, or that tool; 404 with the
+ * text `none`, a literal: none has it. */
 void mo_api_decide_everywhere(struct mo_api *api, struct mo_req *rq,
                               struct mo_span body, const char *none);
+/* The same for the process where a conversation is open; the others answer with
+ * MO_API_NOT_OPEN. */
+#define MO_API_NOT_OPEN 421
+void mo_api_ask_holder(struct mo_api *api, struct mo_req *rq,
+                       struct mo_span body, const char *none);
 
 #endif

@@ -118,9 +118,10 @@ static bool is_here(struct mo_api *api, struct mo_req *rq, struct mo_span body)
     if (mo_agent_is_open(api->agent, mo_req_segment(rq, 2)))
         return true;
     if (mo_api_asks_others(api, rq))
-        mo_api_decide_everywhere(api, rq, body, not_open);
+        mo_api_ask_holder(api, rq, body, not_open);
     else
-        mo_req_problem(rq, 404, "not_found", not_open);
+        mo_req_problem(rq, rq->from ? MO_API_NOT_OPEN : 404, "not_found",
+                       not_open);
     return false;
 }
 

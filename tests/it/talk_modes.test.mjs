@@ -160,6 +160,7 @@ test('it survives a restart; a tool that came or changed later is asked about', 
   assert.deepEqual((await turn(again, claims('late'))).asked, []);
 
   await writeFile(`${at}.changed`, '');
+  assert.match((await turn(again, claims('shifty'))).results[0].text, /was not run: its server changed this tool/, 'nobody was told of the change');
   await turn(again, claims('edit'));
   await until(async () => /changed by its server|changed this tool/.test((await turn(again, claims('shifty'))).results[0].text), 'the changed tool is refused');
   await rm(`${at}.changed`);
@@ -204,10 +205,13 @@ test('box: the tools of the box, and no other', async () => {
   assert.deepEqual([by.execute_command, by.write_file], ['mode:box', 'mode:box']);
 });
 
-for (const [name, sandbox, network, why] of [
+for (const [name, sandbox, network, why, rules = []] of [
   ['reaches a host without asking', () => ({ network: { allow: ['example.org'] } }), 'some', 'the box can reach hosts without asking'],
   ['reaches a host without asking, and asks about others', () => ({ network: { allow: ['example.org'], ask: true } }), 'some', 'the box can reach hosts without asking'],
   ['asks about every host', () => ({ network: { ask: true } }), 'ask', undefined],
+  ['asks, but a rule allows a host', () => ({ network: { ask: true } }), 'some', 'the box can reach hosts without asking',
+    [{ tool: 'network:connect', args: { host: '**.example.org' }, action: 'allow' }]],
+  ['asks, and a rule allows its tools, which is no host', () => ({ network: { ask: true } }), 'ask', undefined, [{ server: 'box', action: 'allow' }]],
   ['may write to a folder of the host', (dir) => ({ mounts: [`${dir}:/mnt/share:rw`] }), 'none', 'the box can write to a folder of the host'],
   ['may read a folder of the host', (dir) => ({ mounts: [`${dir}:/mnt/share:ro`] }), 'none', undefined],
 ])
@@ -215,7 +219,7 @@ for (const [name, sandbox, network, why] of [
     const share = await mkdtemp(join(tmpdir(), 'mo-share-'));
     t.after(() => rm(share, { recursive: true, force: true }));
     if (process.getuid() === 0) await chown(share, 1000, 1000); // no box writes what is root's
-    const own = await House.start({ config: { sandbox: { driver: 'native', warm: 0, ...sandbox(share) } } });
+    const own = await House.start({ config: { approvals: { rules }, sandbox: { driver: 'native', warm: 0, ...sandbox(share) } } });
     try {
       const tab = own.tab();
       const { ready } = await tab.ready();

@@ -12,6 +12,7 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
+#include "policy/connections.h"
 
 static const struct {
     const char *name, *by;
@@ -42,13 +43,34 @@ static const struct mo_config *config_of(const struct chat *c)
     return mo_policy_config(c->agent->o.policy);
 }
 
+/* True if a rule allows a connection of the box to some host. */
+static bool allows_hosts(const struct mo_rules *rules)
+{
+    const struct mo_subject s = {.server = MO_SPAN(MO_CONNECTIONS_BOX),
+                                 .tool = MO_SPAN(MO_RULE_CONNECT)};
+
+    for (size_t i = 0; i < rules->n; i++) {
+        enum mo_rule_part miss = mo_rule_misses(&rules->v[i], &s, NULL);
+
+        if (rules->v[i].action == MO_ACTION_ALLOW &&
+            (miss == MO_RULE_ARG || miss == MO_RULE_FITS))
+            return true;
+    }
+    return false;
+}
+
 const char *mo_chat_box_network(const struct chat *c)
 {
     const struct mo_config_network *n = &config_of(c)->sandbox.network;
+    const struct mo_policy *p = c->agent->o.policy;
 
     if (n->json == NULL)
         return "none";
-    return n->ask && n->allow.n == 0 && n->inject.n == 0 ? "ask" : "some";
+    if (!n->ask || n->allow.n || n->inject.n ||
+        allows_hosts(mo_policy_operator_rules(p)) ||
+        allows_hosts(mo_remembered_rules_all(mo_policy_remembered(p))))
+        return "some";
+    return "ask";
 }
 
 static bool can_write_to_host(const struct chat *c)

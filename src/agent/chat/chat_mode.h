@@ -52,7 +52,8 @@ const char *mo_chat_mode_by(const struct chat *c);
 /* Why the mode cannot be set now; NULL: it can. */
 const char *mo_chat_mode_refuses(const struct chat *c, enum mo_chat_mode m);
 /* How the box reaches the network: "none", "ask" (a person decides about each
- * host), "some" (hosts of the configuration, and perhaps a person). */
+ * host), "some" (hosts that the configuration or a rule allows are reached
+ * without asking). */
 const char *mo_chat_box_network(const struct chat *c);
 
 /* In the document of the session: {"name","who","at","tools"}. */

@@ -44,7 +44,7 @@ export const call = {
   'claim.boxAsk': 'runs in the sandbox, asks before it connects',
   'claim.boxAskWhy': 'It runs in this conversation’s sandbox. You are asked about each host before it connects.',
   'claim.boxNetwork': 'runs in the sandbox, with network access',
-  'claim.boxNetworkWhy': 'It runs in this conversation’s sandbox, which can reach the hosts that the operator has configured.',
+  'claim.boxNetworkWhy': 'It runs in this conversation’s sandbox, which can reach hosts that the configuration or a rule allows.',
   'claim.outside': 'external access',
   'claim.outsideWhy': 'The server says that this tool interacts with external systems.',
 

@@ -72,7 +72,7 @@ export const shell = {
   'keys.close': 'Close',
   'keys.n': 'New conversation',
   'keys.f6': 'Go to the waiting call, also from a text field',
-  'keys.a': 'Approve the waiting call, when it has the focus',
+  'keys.a': 'Approve the waiting call, when it has the focus and is in view',
   'keys.r': 'Reject the waiting call, with a reason',
   'keys.e': 'Edit the arguments of the waiting call',
   'keys.esc': 'Stop the running turn',
