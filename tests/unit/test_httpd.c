@@ -79,6 +79,12 @@ static void stream_three(struct mo_req *rq)
     mo_req_end(rq);
 }
 
+static void reply_own(struct mo_req *rq)
+{
+    mo_req_common(rq, MO_SPAN("X-Lines: own\r\n"));
+    mo_req_reply(rq, 200, "text/plain", rq->query);
+}
+
 static void handler(void *ctx, struct mo_req *rq)
 {
     struct site *t = ctx;
@@ -99,6 +105,8 @@ static void handler(void *ctx, struct mo_req *rq)
         upgrade(t, rq);
     else if (mo_span_is(rq->path, "/404"))
         mo_req_problem(rq, 404, "not_found", "no \"such\" thing");
+    else if (mo_span_is(rq->path, "/own"))
+        reply_own(rq);
     else
         mo_req_reply(rq, 200, "text/plain", rq->query);
 }
@@ -106,7 +114,10 @@ static void handler(void *ctx, struct mo_req *rq)
 static void site_open(struct site *t, struct mo_httpd_limits limits)
 {
     struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
-    struct mo_httpd_opts o = {.limits = limits, .handler = handler, .ctx = t};
+    struct mo_httpd_opts o = {.limits = limits,
+                              .handler = handler,
+                              .ctx = t,
+                              .headers = MO_SPAN("X-Lines: all\r\n")};
     struct mo_err e;
 
     *t = (struct site){.l = mo_loop_new(NULL, &e)};
@@ -492,6 +503,42 @@ static size_t times(struct mo_span s, struct mo_span what)
         n++;
     }
     return n;
+}
+
+/* Its own lines replace those of every answer, on that answer only. */
+static void an_answer_has_its_own_common_lines(void **state)
+{
+    static const struct {
+        const char *path, *has, *lacks;
+    } answers_of[] = {
+        {"/?1", "\r\nX-Lines: all\r\n", "X-Lines: own"},
+        {"/own", "\r\nX-Lines: own\r\n", "X-Lines: all"},
+        {"/?2", "\r\nX-Lines: all\r\n", "X-Lines: own"},
+    };
+    struct client c;
+    struct want w = {.answers = 0, .c = &c};
+    struct site t;
+    size_t from = 0;
+
+    (void)state;
+    site_open(&t, (struct mo_httpd_limits){0});
+    dial(&t, &c);
+    for (size_t i = 0; i < MO_COUNT(answers_of); i++) {
+        struct mo_span got;
+        char req[96];
+
+        (void)snprintf(req, sizeof(req), "GET %s HTTP/1.1\r\n" H "\r\n",
+                       answers_of[i].path);
+        say(&c, mo_span_cstr(req));
+        w.answers++;
+        assert_true(mo_loop_until(t.l, has_answers, &w, 5000));
+        got = mo_span_skip(mo_buf_view(&c.got), from);
+        assert_int_equal(times(got, mo_span_cstr(answers_of[i].has)), 1);
+        assert_int_equal(times(got, mo_span_cstr(answers_of[i].lacks)), 0);
+        from = c.got.len;
+    }
+    hang_up(&t, &c);
+    site_close(&t);
 }
 
 /* The first lines of an answer are reused for answers of the same kind only. */
@@ -952,6 +999,7 @@ int main(void)
         cmocka_unit_test(huge_heads_are_refused),
         cmocka_unit_test(head_has_no_body),
         cmocka_unit_test(kinds_of_answers_do_not_mix),
+        cmocka_unit_test(an_answer_has_its_own_common_lines),
         cmocka_unit_test(bodies_of_any_size_come_back),
         cmocka_unit_test(continue_is_said_when_the_body_is_wanted),
         cmocka_unit_test(the_last_request_says_close),

@@ -5,6 +5,7 @@ export const offers = {
   'offers.toolsWhy': 'The model is offered the tools that are on. Changes count from the next turn. Rules of the administrator still apply.',
   'offers.someTools': '{on} of {all} tools',
   'offers.allOf': 'All tools of {server}',
+  'offers.searched': 'its tools are found by search',
   'offers.filter': 'Filter tools',
   'offers.close': 'Close',
   'offers.prompts': 'Prompts of servers',

@@ -1,0 +1,64 @@
+// Tools that are switched off in a conversation.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { claude } from '../fakes/claude.mjs';
+import { Bench, assertAccessible, lacking, leave, say } from './kit.mjs';
+
+const skip = await lacking();
+const SHOTS = process.env.MO_SHOTS;
+const EVERYTHING = fileURLToPath(new URL('../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url));
+const VIEWS = [];
+for (const width of [1440, 390])
+  for (const colorScheme of ['light', 'dark'])
+    VIEWS.push({ viewport: { width, height: 900 }, colorScheme });
+
+describe('tools of a conversation', { skip }, () => {
+  let bench;
+  before(async () => {
+    bench = await Bench.open({
+      model: await claude({ key: 'sk-ant-0123456789' }),
+      config: () => ({
+        llm: { tools: 'all' },
+        approvals: { rules: [{ server: '*', action: 'allow' }] },
+        mcpServers: { everything: { command: process.execPath, args: [EVERYTHING] } },
+      }),
+    });
+    assert.equal((await fetch(`${bench.server.url}/api/servers/everything/test`, { method: 'POST' })).status, 200);
+  });
+  after(() => bench?.close());
+
+  async function visit(options) {
+    const page = await bench.visit('/', options);
+    await page.locator('[data-example]').first().waitFor();
+    await page.locator('[data-tool-picker]').waitFor();
+    return page;
+  }
+  const shoot = async (page, name) => SHOTS && page.screenshot({ path: `${SHOTS}/${name}.png` });
+  const last = () => bench.model.requests.at(-1).body;
+
+  for (const view of VIEWS) {
+    const size = `${view.viewport.width}-${view.colorScheme}`;
+    test(`tools are switched off, ${size}`, async () => {
+      const page = await visit(view);
+      await page.locator('[data-tool-picker]').click();
+      const dialog = page.getByRole('dialog', { name: 'Tools in this conversation' });
+      await dialog.getByLabel('everything_echo', { exact: false }).first().uncheck();
+      await dialog.getByLabel('All tools of box').uncheck();
+      await assertAccessible(page, `the tools, ${size}`);
+      await shoot(page, `tools-${size}`);
+      await dialog.getByRole('button', { name: 'Close' }).click();
+      await page.getByText(/\d+ of \d+ tools/).waitFor();
+      bench.model.script.push({ text: 'fine' });
+      await say(page, 'hello');
+      await page.getByText('fine').waitFor();
+      const names = last().tools.map((x) => x.name);
+      assert.ok(names.includes('everything_get-sum'));
+      assert.ok(!names.includes('everything_echo') && !names.includes('execute_command'), names.join(' '));
+      await page.reload();
+      await page.getByText(/\d+ of \d+ tools/).waitFor();
+      await leave(page);
+    });
+  }
+});
