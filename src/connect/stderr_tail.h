@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 
-#define MO_TAIL_MAX        ((size_t)4096)
+#define MO_TAIL_MAX        ((size_t)8192)
 #define MO_STDERR_TAIL_MAX 512
 
 struct mo_loop;

@@ -18,6 +18,7 @@ struct mo_gateway *mo_try_tool_gateway(const struct mo_try_tool *t)
 static void job_free(struct job *j)
 {
     mo_list_del(&j->node);
+    mo_try_tool_live_end(j);
     mo_tools_free(j->tools);
     mo_buf_fini(&j->server);
     mo_buf_fini(&j->name);
@@ -192,7 +193,7 @@ static void on_tools(void *ctx, const struct mo_err *why)
         mo_try_tool_finish_fail(j, MO_EUNAVAIL, failed);
         return;
     }
-    if (j->kind == LIST) {
+    if (j->kind == LIST || j->kind == KNOWN) {
         finish_list(j);
         return;
     }
@@ -216,18 +217,25 @@ static const char *explain_no_list(const struct mo_gw_read *r)
                    : mo_catalog_failed(mo_gateway_catalog(r->g), (unsigned)no);
 }
 
+static int load_tools(struct job *j, struct mo_err *e)
+{
+    struct mo_tool_source src = {.name = mo_buf_view(&j->server),
+                                 .gateway = mo_try_tool_gateway(j->t),
+                                 .bare = true};
+
+    return mo_tools_load(j->tools, &src, 1, on_tools, j, e);
+}
+
 static void on_read(struct mo_gw_read *r)
 {
     struct job *j = mo_container_of(r, struct job, read);
-    struct mo_tool_source src = {
-        .name = mo_buf_view(&j->server), .gateway = r->g, .bare = true};
     const char *why = explain_no_list(r);
     struct mo_err e = {0};
 
     j->reading = false;
     if (why)
         mo_try_tool_finish_fail(j, MO_EUNAVAIL, why);
-    else if (mo_tools_load(j->tools, &src, 1, on_tools, j, &e) < 0)
+    else if (load_tools(j, &e) < 0)
         mo_try_tool_finish_fail(j, MO_EUNAVAIL, e.msg);
 }
 
@@ -235,7 +243,7 @@ static void read_server(struct job *j)
 {
     j->read = (struct mo_gw_read){.server = mo_buf_cstr(&j->server),
                                   .peer = j->t->client,
-                                  .caps = MO_SPAN("{}"),
+                                  .caps = MO_SPAN(TRY_CAPABILITIES),
                                   .ms = READ_MS,
                                   .done = on_read};
     j->reading = true;
@@ -253,6 +261,7 @@ static struct job *job_new(struct mo_try_tool *t, enum kind kind)
     mo_list_push(&t->jobs, &j->node);
     j->server.max = j->name.max = j->digest.max = j->who.max = WORD_MAX;
     j->args.max = MO_EXACT_MAX;
+    mo_try_tool_live_init(j);
     j->tools = mo_tools_new(t->o.loop);
     return j;
 }
@@ -266,7 +275,7 @@ static int copy_request(struct job *j, const struct mo_try_tool_ask *a,
 
     if (j->tools == NULL || mo_buf_span(&j->server, a->server) ||
         mo_buf_span(&j->name, a->tool) || mo_buf_span(&j->digest, a->digest) ||
-        mo_buf_span(&j->who, a->who))
+        mo_buf_span(&j->who, a->who) || mo_buf_span(&j->run, a->run))
         return mo_fail(e, MO_EINVAL, "that is too long");
     if (mo_json_parse(a->args.n > 0 ? a->args : MO_SPAN("{}"), 0, &doc, e) <
             0 ||
@@ -307,13 +316,20 @@ static void on_close(void *ctx, const struct mo_err *why)
     maybe_gone(t);
 }
 
-static const struct mo_conn_cb conn_cb = {.on_open = on_open,
-                                          .on_close = on_close};
+static const struct mo_conn_cb conn_cb = {
+    .on_open = on_open,
+    .on_ask = mo_try_tool_question,
+    .on_ask_gone = mo_try_tool_question_gone,
+    .on_close = on_close,
+};
 
 static int connect_gateway(struct mo_try_tool *t, struct mo_err *e)
 {
-    const struct mo_conn_opts o = {
-        .mode = MO_CONN_LEGACY, .dial = on_dial, .cb = &conn_cb, .ctx = t};
+    const struct mo_conn_opts o = {.mode = MO_CONN_LEGACY,
+                                   .capabilities = MO_SPAN(TRY_CAPABILITIES),
+                                   .dial = on_dial,
+                                   .cb = &conn_cb,
+                                   .ctx = t};
     int rc = 0;
 
     if (t->conn)
@@ -354,26 +370,34 @@ static int start_job(struct mo_try_tool *t, enum kind kind,
     rc = copy_request(j, a, e);
     if (rc == 0)
         rc = connect_gateway(t, e);
+    if (rc == 0 && kind == KNOWN)
+        rc = load_tools(j, e);
     if (rc < 0) {
         job_free(j);
         return rc;
     }
     t->under_way++;
-    read_server(j);
+    if (kind != KNOWN)
+        read_server(j);
     return 0;
 }
 
-int mo_try_tool_tools(struct mo_try_tool *t, struct mo_span server, bool now,
-                      mo_job_done_fn *done, void *arg, struct mo_err *e)
+int mo_try_tool_tools(struct mo_try_tool *t, struct mo_span server,
+                      enum mo_try_tool_read how, mo_job_done_fn *done,
+                      void *arg, struct mo_err *e)
 {
     const struct mo_try_tool_ask a = {.server = server};
-    struct mo_upstream *u =
-        mo_gateway_up(mo_try_tool_gateway(t),
-                      mo_gateway_server(mo_try_tool_gateway(t), server));
+    struct mo_gateway *g = mo_try_tool_gateway(t);
+    size_t no = mo_gateway_server(g, server);
+    struct mo_upstream *u = mo_gateway_up(g, no);
 
-    if (now && !t->stopped && u)
+    if (how == MO_TRY_TOOL_NOW && !t->stopped && u)
         mo_upstream_retry_now(u);
-    return start_job(t, LIST, &a, done, arg, e);
+    if (how != MO_TRY_TOOL_KNOWN)
+        return start_job(t, LIST, &a, done, arg, e);
+    if (!u || !mo_catalog_known(mo_gateway_catalog(g), (unsigned)no))
+        return mo_fail(e, MO_ENOTFOUND, "its tools are not known yet");
+    return start_job(t, KNOWN, &a, done, arg, e);
 }
 
 int mo_try_tool_call(struct mo_try_tool *t, const struct mo_try_tool_ask *a,

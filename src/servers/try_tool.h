@@ -51,17 +51,40 @@ struct mo_try_tool_ask {
     struct mo_span args;   /* JSON object; empty: no arguments */
     struct mo_span digest; /* of the question answered; empty: none yet */
     struct mo_span who;    /* caller, for the audit log */
+    struct mo_span run;    /* the caller's name of the call; empty: none */
     const char *door;      /* how they were admitted: struct mo_door; static */
 };
 
 /* Appends all configured servers and their states. */
 int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out);
-/* These call done() once, later, and copy everything before they return. now:
- * also contact a server that is paused after a failure. */
-int mo_try_tool_tools(struct mo_try_tool *t, struct mo_span server, bool now,
-                      mo_job_done_fn *done, void *arg, struct mo_err *e);
+enum mo_try_tool_read {
+    MO_TRY_TOOL_READ,  /* starts the server if need be */
+    MO_TRY_TOOL_NOW,   /* also one that is paused after a failure */
+    MO_TRY_TOOL_KNOWN, /* the last list; MO_ENOTFOUND: there is none */
+};
+
+/* These call done() once, later, and copy everything before they return. */
+int mo_try_tool_tools(struct mo_try_tool *t, struct mo_span server,
+                      enum mo_try_tool_read how, mo_job_done_fn *done,
+                      void *arg, struct mo_err *e);
 int mo_try_tool_call(struct mo_try_tool *t, const struct mo_try_tool_ask *a,
                      mo_job_done_fn *done, void *arg, struct mo_err *e);
+/* A call with a name while it runs: its progress and its server's question.
+ *
+ *   {"calling":true,"progress":{"progress":3,"total":10,"message":"..."},
+ *    "question":{"id":"...","mode":"form","message":"...","schema":{...}}}
+ *
+ * MO_ENOTFOUND: there is none, or it has ended. */
+int mo_try_tool_look(struct mo_try_tool *t, struct mo_span run,
+                     struct mo_buf *out);
+
+struct mo_try_tool_word {    /* of the person, about a running call */
+    struct mo_span question; /* its id; empty: about the call itself */
+    struct mo_span action;   /* accept, decline, cancel; call: cancel */
+    struct mo_json content;  /* of a form, or none */
+};
+int mo_try_tool_tell(struct mo_try_tool *t, struct mo_span run,
+                     const struct mo_try_tool_word *w, struct mo_err *e);
 int mo_try_tool_accept(struct mo_try_tool *t, const struct mo_try_tool_ask *a,
                        mo_job_done_fn *done, void *arg, struct mo_err *e);
 

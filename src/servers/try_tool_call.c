@@ -86,6 +86,12 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     struct mo_buf b;
     struct mo_jw w;
 
+    j->call = NULL;
+    if (j->canceled && r->result.p == NULL) {
+        audit_result(j, MO_SPAN("[]"), true, ms);
+        finish_state(j, "canceled", mo_span(NULL, 0));
+        return;
+    }
     if (r->result.p == NULL && (r->error.p == NULL || is_unknown(r->error))) {
         audit_result(j, MO_SPAN("[]"), true, ms);
         finish_unknown(j, r);
@@ -132,6 +138,7 @@ static void send_call(struct job *j)
         mo_try_tool_gateway(j->t), j->tool->def.server, j->tool->def.name);
     struct mo_call_opts o = {
         .idle_ms = MO_CALL_FOREVER, /* the gateway enforces the timeout */
+        .on_progress = j->run.len ? mo_try_tool_progress : NULL,
         .done = on_answer,
         .ctx = j};
     struct mo_err e = {0};
@@ -151,7 +158,10 @@ static void send_call(struct job *j)
     j->began = mo_now_ns();
     if (mo_buf_err(&b))
         mo_fail(&e, b.err, "out of memory");
-    else if (mo_conn_request(j->t->conn, "tools/call", mo_buf_view(&b), &o, &e))
+    else
+        j->call =
+            mo_conn_request(j->t->conn, "tools/call", mo_buf_view(&b), &o, &e);
+    if (j->call)
         e.code = 0;
     if (e.code)
         mo_try_tool_finish(j, mo_span(NULL, 0), &e);
@@ -163,7 +173,9 @@ static void send_if_allowed(struct job *j)
 {
     struct mo_verdict v = verdict_of(j);
 
-    if (mo_verdict_may_run(&v, j->answered, 0))
+    if (j->canceled)
+        finish_state(j, "canceled", mo_span(NULL, 0));
+    else if (mo_verdict_may_run(&v, j->answered, 0))
         send_call(j);
     else
         finish_state(j, "denied", reason_of(&v));

@@ -88,6 +88,8 @@ static const struct mo_access_row rows[] = {
     {"POST", "/api/route/teach", OPERATOR, ""},
     {"DELETE", "/api/route/learnt", OPERATOR, ""},
     {"GET", "/api/stats", OPERATOR, ""},
+    {"GET", "/api/tries/{run}", OPERATOR, ""},
+    {"POST", "/api/tries/{run}", OPERATOR, ""},
     {"GET", "/api/mcp", OPERATOR, ""},
     {"POST", "/api/mcp", OPERATOR, ""},
     {"POST", "/api/mcp/add", OPERATOR, ""},

@@ -10,6 +10,8 @@
 
 #define WORD_MAX 1024 /* of a server or tool, decoded */
 
+#define RUN_MAX ((size_t)64) /* bytes of the name of a running call */
+
 enum { LIST, HEALTH, SNIPPETS, VIEWS, ONE }; /* rq->arg of what is shown */
 
 /* A job, if the part that it needs is there; NULL: answered. */
@@ -153,6 +155,10 @@ static void list_tools(struct mo_req *rq, struct mo_span body)
     struct mo_api *api = rq->data;
     struct mo_api_job *j = begin(api, rq, api->try_tool);
     bool test = rq->arg == TEST;
+    enum mo_try_tool_read how = test ? MO_TRY_TOOL_NOW
+                                : mo_api_says(rq, "known", "true")
+                                    ? MO_TRY_TOOL_KNOWN
+                                    : MO_TRY_TOOL_READ;
     mo_autobuf struct mo_buf server = {.max = WORD_MAX};
     struct mo_err e;
 
@@ -160,7 +166,7 @@ static void list_tools(struct mo_req *rq, struct mo_span body)
     if (!j || !take_name(j, 2, &server))
         return;
     j->began = mo_now_ns();
-    if (mo_try_tool_tools(api->try_tool, mo_buf_view(&server), test,
+    if (mo_try_tool_tools(api->try_tool, mo_buf_view(&server), how,
                           test ? on_tested : mo_api_json, j, &e) < 0)
         mo_api_error(j, &e);
 }
@@ -169,7 +175,7 @@ static bool read_try(struct mo_span body, struct mo_arena *a,
                      struct mo_try_tool_ask *t)
 {
     struct mo_json_doc doc;
-    struct mo_json args, digest;
+    struct mo_json args, digest, run;
 
     if (body.n == 0)
         return true;
@@ -178,6 +184,9 @@ static bool read_try(struct mo_span body, struct mo_arena *a,
         return false;
     args = mo_json_get(doc.root, "args");
     digest = mo_json_get(doc.root, "digest");
+    run = mo_json_get(doc.root, "run");
+    if (run.p && (mo_json_str(run, a, &t->run) < 0 || t->run.n > RUN_MAX))
+        return false;
     if (args.p && !mo_json_is(args, MO_JSON_OBJECT))
         return false;
     if (args.p)
@@ -230,9 +239,12 @@ static void run_try(struct mo_api_job *j, struct mo_span body)
     t.tool = mo_buf_view(&tool);
     if (!read_try(body, &a, &t)) {
         mo_api_problem(j, 400, "bad_request",
-                       "the body is {args: object, digest?: string}");
+                       "the body is {args: object, digest?: string, run?: "
+                       "string}");
         return;
     }
+    if (t.run.n && j->api->here)
+        j->api->here(j->api->elsewhere_ctx, t.run);
     rc = j->rq->arg == CALL ? mo_try_tool_call(try, &t, on_tried, j, &e)
                             : mo_try_tool_accept(try, &t, mo_api_json, j, &e);
     if (rc < 0)
@@ -279,6 +291,61 @@ static void try_tool(struct mo_req *rq, struct mo_span body)
         mo_api_over_budget(j, &no);
     else
         run_try(j, body);
+}
+
+/* --- a call that runs ----------------------------------------------------- */
+
+static bool is_run_elsewhere(struct mo_api *api, struct mo_req *rq,
+                             struct mo_span body)
+{
+    return api->elsewhere && !mo_req_is_inner(rq) &&
+           api->elsewhere(api->elsewhere_ctx, rq, mo_req_segment(rq, 2), body);
+}
+
+static void get_run(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = is_run_elsewhere(api, rq, mo_span(NULL, 0))
+                               ? NULL
+                               : begin(api, rq, api->try_tool);
+    int rc;
+
+    if (!j)
+        return;
+    rc = mo_try_tool_look(api->try_tool, mo_req_segment(rq, 2), &j->out);
+    if (rc == MO_ENOTFOUND)
+        mo_api_problem(j, 404, "not_found", "the call has ended");
+    else if (rc < 0)
+        mo_api_problem(j, 503, "no_memory", "out of memory");
+    else
+        mo_api_reply(j, "application/json");
+}
+
+static void tell_run(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api *api = rq->data;
+    struct mo_api_job *j =
+        is_run_elsewhere(api, rq, body) ? NULL : begin(api, rq, api->try_tool);
+    mo_autoarena struct mo_arena a = {.cap = MO_TRY_TOOL_ARGS_MAX};
+    struct mo_try_tool_word w = {.content = {NULL, 0}};
+    struct mo_json_doc doc;
+    struct mo_err e;
+
+    if (!j)
+        return;
+    if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
+        !mo_json_is(doc.root, MO_JSON_OBJECT) ||
+        mo_api_text(doc.root, "question", &a, &w.question) < 0 ||
+        mo_api_text(doc.root, "action", &a, &w.action) < 0) {
+        mo_api_problem(j, 400, "bad_request",
+                       "the body is {question?, action, content?}");
+        return;
+    }
+    w.content = mo_json_get(doc.root, "content");
+    if (mo_try_tool_tell(api->try_tool, mo_req_segment(rq, 2), &w, &e) < 0)
+        mo_api_error(j, &e);
+    else
+        mo_api_done(j, NULL);
 }
 
 /* --- managing the servers: looking --------------------------------------- */
@@ -470,6 +537,9 @@ int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_GET, "/api/servers/{name}/tools", TOOLS(SHOW)},
         {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/call", TRY(CALL)},
         {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/accept", TRY(ACCEPT)},
+        {MO_HTTP_GET, "/api/tries/{run}", 0, get_run},
+        {MO_HTTP_POST, "/api/tries/{run}", .body = tell_run,
+         .max = MO_TRY_TOOL_ARGS_MAX},
         {MO_HTTP_GET, "/api/registry", 0, search},
         {MO_HTTP_POST, "/api/registry/plan", BY_NAME(MO_BY_NAME_PLAN)},
         {MO_HTTP_POST, "/api/registry/install", BY_NAME(MO_BY_NAME_INSTALL)},

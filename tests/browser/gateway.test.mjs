@@ -62,7 +62,7 @@ describe('the gateway on the page', { skip }, () => {
     await main.locator('[data-habit]').getByText('has not learned').waitFor();
     await hit.getByRole('button', { name: 'Correct: greet' }).click();
     await hit.locator('[data-learnt]').getByText('chosen for these words').waitFor();
-    await main.locator('[data-habit]').getByText('learned 2 pairs').waitFor();
+    await main.locator('[data-habit]').getByText('learned 3 pairs').waitFor();
     for (let i = 0; i < 2; i++) {
       const answer = page.waitForResponse((r) => r.url().includes('/api/route?'));
       await main.getByRole('button', { name: 'Wrong: greet' }).click();
@@ -177,6 +177,18 @@ describe('the gateway on the page', { skip }, () => {
 
     const audit = main.locator('[data-audit]');
     const rows = audit.locator('[data-row]');
+    // From a chart to the calls behind it, by keyboard: those of the whole range.
+    const everything = await rows.count();
+    await main.getByLabel('Time range of calls').selectOption('Last 15 minutes');
+    const chart = main.getByRole('button', { name: /^Calls: \d+\..*Show the calls$/ });
+    await chart.press('Enter');
+    await audit.locator('[data-span]').getByText(/^Rows from \d/).waitFor();
+    assert.ok(await rows.count() > 0 && await rows.count() <= everything);
+    const box = await chart.boundingBox();
+    await chart.click({ position: { x: 2, y: box.height / 2 } }); // the oldest bar
+    await audit.getByText('No row matches the filter.').waitFor();
+    await audit.getByRole('button', { name: 'Show all' }).click();
+    await audit.locator('[data-span]').waitFor({ state: 'detached' });
     await audit.locator('[data-chain][data-ok=true]').getByText(/^Hash chain verified up to row \d+/).waitFor();
     await audit.getByLabel('Outcome').selectOption('denied');
     await rows.getByText('denied').first().waitFor();

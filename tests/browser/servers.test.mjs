@@ -35,7 +35,7 @@ describe('servers', { skip }, () => {
     await dialog.getByLabel('Name', { exact: true }).fill('helper');
     await dialog.getByLabel('Command', { exact: true }).fill(`${process.execPath} -e "console.error('no luck'); process.exit(4)"`);
     await dialog.getByRole('button', { name: 'Test', exact: true }).click();
-    await dialog.getByRole('alert').getByText(/Connection failed: .*exit 4/).waitFor();
+    await dialog.getByRole('alert').getByText(/Connection failed: .*exit 4/).first().waitFor();
     await dialog.getByRole('alert').locator('pre').getByText('no luck').waitFor();
     await assertAccessible(page, 'a failed test');
     await dialog.getByRole('button', { name: 'Test and save' }).click();
@@ -51,12 +51,14 @@ describe('servers', { skip }, () => {
     assert.equal((await servers()).helper, undefined, 'a test saves nothing');
     await dialog.getByRole('button', { name: 'Test and save' }).click();
     await main.getByRole('heading', { name: 'helper' }).waitFor();
+    await main.getByText(/^helper is saved\. Connected in .*: 3 tools\.$/).waitFor();
+    await main.getByRole('button', { name: /^greet/ }).waitFor();
     assert.deepEqual((await servers()).helper, {
       command: process.execPath, args: [FAKE], env: { MY_API_KEY: '${secret:helper.MY_API_KEY}' },
     });
 
-    await main.getByRole('button', { name: 'Connect', exact: true }).click();
-    await main.getByText(/Connected in .*: 3 tools/).waitFor();
+    await main.getByRole('button', { name: 'Test', exact: true }).click();
+    await main.getByText(/^Connected in .*: 3 tools/).waitFor();
     await main.getByRole('button', { name: /^greet/ }).click();
     await main.getByLabel('name', { exact: true }).fill('Ada');
     await main.getByRole('button', { name: 'Try it' }).click();
@@ -87,6 +89,80 @@ describe('servers', { skip }, () => {
     assert.deepEqual(rows.map((r) => r.what.managed).filter((m) => m && m !== 'test').toSorted(), ['add', 'change', 'change', 'remove']);
     assert.ok(!JSON.stringify(rows).includes(KEY));
     await leave(page);
+  });
+
+  test('edited in place: tested first, secrets stay, other settings too', async () => {
+    const post = (path, body, method = 'POST') => fetch(`${bench.server.url}/api/mcp${path}`, { method, body: JSON.stringify(body) });
+    assert.equal((await post('', { name: 'editable', config: { command: process.execPath, args: [FAKE], env: { MY_API_KEY: KEY, MODE: 'a' }, startTimeoutMs: 20000, idleSeconds: 1 } })).status, 200);
+    for (const width of [1440, 390]) {
+      const page = await bench.visit('/servers/editable', { reducedMotion: 'reduce', viewport: { width, height: 844 } });
+      const main = page.getByRole('main');
+      await main.getByRole('button', { name: 'Edit…' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Edit editable' });
+      await dialog.locator('[data-pair]').nth(1).waitFor();
+      assert.ok(!(await dialog.innerHTML()).includes(KEY));
+      assert.equal(await dialog.getByLabel('Command', { exact: true }).inputValue(), `${process.execPath} ${FAKE}`);
+      await assertAccessible(page, 'editing');
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing sticks out');
+      await dialog.getByLabel('Command', { exact: true }).fill(`${process.execPath} -e "console.error('first line'); console.error('Error: no luck'); console.error('  at x'); process.exit(4)"`);
+      await dialog.getByRole('button', { name: 'Test and save' }).click();
+      const alert = dialog.getByRole('alert');
+      await alert.getByText('Error: no luck', { exact: true }).first().waitFor();
+      assert.equal((await alert.locator('pre').textContent()).trim(), 'first line\nError: no luck\n  at x');
+      assert.deepEqual((await servers()).editable.args, [FAKE], 'what does not work is not kept');
+      await dialog.getByLabel('Command', { exact: true }).fill(`${process.execPath} '${FAKE}'`);
+      await dialog.getByLabel('Description').fill(`says hello at ${width}`);
+      await dialog.getByLabel('Other settings (JSON)').fill(JSON.stringify({ startTimeoutMs: width * 100, idleSeconds: 1 }));
+      await dialog.getByRole('button', { name: 'Test and save' }).click();
+      await main.getByText(/^editable is saved\. Connected in .*: 3 tools\.$/).waitFor();
+      assert.deepEqual((await servers()).editable, {
+        command: process.execPath, args: [FAKE], env: { MY_API_KEY: '${secret:editable.MY_API_KEY}', MODE: 'a' },
+        startTimeoutMs: width * 100, idleSeconds: 1, description: `says hello at ${width}`,
+      });
+      await leave(page);
+    }
+    // Once it sleeps its tools stay, marked as such.
+    const page = await bench.visit('/servers/editable', { reducedMotion: 'reduce' });
+    const main = page.getByRole('main');
+    await main.locator('[data-old]').waitFor();
+    assert.equal(await main.locator('[data-tool]').count(), 3);
+    await assertAccessible(page, 'asleep');
+    await leave(page);
+    assert.equal((await post('/editable', {}, 'DELETE')).status, 200);
+  });
+
+  test('tried: progress, cancel, a question answered in place', async () => {
+    const add = (name, args) => fetch(`${bench.server.url}/api/mcp`, { method: 'POST', body: JSON.stringify({ name, config: { command: process.execPath, args } }) });
+    const drop = (name) => fetch(`${bench.server.url}/api/mcp/${name}`, { method: 'DELETE' });
+    await add('slow', [fileURLToPath(new URL('../fakes/slow_tool.mjs', import.meta.url)), join(bench.dir, 'canceled.txt')]);
+    await add('asking', [FAKE]);
+    const page = await bench.visit('/servers/slow', { reducedMotion: 'reduce', viewport: { width: 390, height: 844 } });
+    const main = page.getByRole('main');
+    await main.getByRole('button', { name: 'Connect', exact: true }).click();
+    await main.getByRole('button', { name: /^count/ }).click();
+    await main.getByRole('button', { name: 'Try it' }).click();
+    await main.getByRole('button', { name: 'Run', exact: true }).click();
+    await main.locator('[data-live]').getByText(/of 10 counting$/).waitFor();
+    await main.getByRole('progressbar', { name: 'Progress of count' }).waitFor();
+    await assertAccessible(page, 'progress');
+    await main.getByRole('button', { name: 'Cancel the call' }).click();
+    await main.getByText('The call was canceled.').waitFor();
+    await leave(page);
+    const other = await bench.visit('/servers/asking', { reducedMotion: 'reduce' });
+    const there = other.getByRole('main');
+    await there.getByRole('button', { name: 'Connect', exact: true }).click();
+    await there.getByRole('button', { name: /^ask/ }).click();
+    await there.getByRole('button', { name: 'Try it' }).click();
+    await there.getByRole('button', { name: 'Run', exact: true }).click();
+    const question = there.locator('[data-try-question]');
+    await question.getByText('How big shall it be?').waitFor();
+    await question.getByLabel('Size').selectOption({ label: 'Large' });
+    await assertAccessible(other, 'a question');
+    await question.getByRole('button', { name: 'Send' }).click();
+    await there.locator('[data-result]').getByText(/answered .*"size":"l"/).waitFor();
+    await leave(other);
+    await drop('slow');
+    await drop('asking');
   });
 
   test('one that dies: the reason and its last lines, as text', async () => {

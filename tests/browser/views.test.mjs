@@ -58,7 +58,7 @@ describe('views', { skip }, () => {
       for (const view of ['Overview', 'Settings']) {
         await page.getByRole('link', { name: view }).click();
         await page.getByRole('heading', { name: view }).waitFor();
-        if (view === 'Overview') await page.getByRole('img', { name: /^Calls: \d+\. \d+ failed/ }).waitFor();
+        if (view === 'Overview') await page.getByRole('button', { name: /^Calls: \d+\. \d+ failed/ }).waitFor();
         await assertAccessible(page, view);
       }
       await leave(page);

@@ -249,6 +249,9 @@ test('every answer is as described', async () => {
   await ask(`${mcp}/connections`, 'get', '/api/mcp/nobody/connections', 404);
   const offered = await asked(`${mcp}/tools`, 'get', '/api/mcp/more/tools');
   await asked(`${mcp}/tools/{tool}/call`, 'post', '/api/mcp/more/tools/greet/call', 200, { args: { name: 'a' } });
+  await asked('/api/tries/{run}', 'get', '/api/tries/nobody', 404); // with one: it/tries
+  await asked('/api/tries/{run}', 'post', '/api/tries/nobody', 404, { action: 'cancel' });
+  await ask(`${mcp}/tools`, 'get', '/api/mcp/more/tools?known=true');
   await asked(`${mcp}/tools/{tool}/accept`, 'post', '/api/mcp/more/tools/greet/accept', 200, { digest: offered.tools[0].digest });
   await asked(mcp, 'delete', '/api/mcp/more');
   await ask(mcp, 'delete', '/api/mcp/more', 404);

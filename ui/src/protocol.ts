@@ -549,7 +549,7 @@ const serverTool = object({
 export type ServerTool = Checked<typeof serverTool>;
 
 const toolTrial = object({
-  state: str, // done, ask, denied, changed, unknown
+  state: str, // done, ask, denied, changed, unknown, canceled
   digest: or(str, ''),
   reason: or(str, ''),
   args: or(record, null),
@@ -558,6 +558,15 @@ const toolTrial = object({
   durationMs: or(num, 0),
 });
 export type ToolTrial = Checked<typeof toolTrial>;
+const tryQuestion = object({
+  id: str, mode: str, message: str, url: or(str, ''), schema: or(record, {} as Record<string, unknown>),
+});
+export type TryQuestion = Checked<typeof tryQuestion>;
+const runningTry = object({
+  progress: or(object({ progress: or(num, 0), total: or(num, 0), message: or(str, '') }), null),
+  question: or(tryQuestion, null),
+});
+export type RunningTry = Checked<typeof runningTry>;
 
 const sessionCalls = object({
   more: or(bool, false),
@@ -832,6 +841,7 @@ export const readGatewayViews = (v: unknown): GatewayViews => gatewayViews(v, 'v
 export const readViewChange = (v: unknown): ViewChange => viewChange(v, 'change');
 export const readTools = (v: unknown): ServerTool[] =>
   object({ tools: list(serverTool) })(v, 'tools').tools;
+export const readTry = (v: unknown): RunningTry => runningTry(v, 'try');
 export const readToolTrial = (v: unknown): ToolTrial => toolTrial(v, 'call');
 const share = object({ with: str, may: str, at: or(num, 0), by: or(str, '') });
 export type Share = Checked<typeof share>;

@@ -1,14 +1,16 @@
 // useAudit - the newest rows of the audit log, polled incrementally, and the
-// statistics of the last hour.
+// statistics of a time range, in BARS parts.
 
-import { computed, onScopeDispose, ref, shallowRef } from 'vue';
+import { computed, onScopeDispose, ref, shallowRef, watch } from 'vue';
 
 import { fetchAudit, fetchMetrics, fetchOlderAudit } from '../lib/http';
 import { gaugeOf, mergeRows, minutesOf } from '../lib/stats';
 import type { Audit } from '../protocol';
 
 const EVERY_MS = 5000;
-const MINUTES = 60;
+const BARS = 60;
+const MINUTE_MS = 60_000;
+const PAGES_MAX = 10; // of older rows that a longer range loads
 const ROWS_MAX = 2000; // plus the older ones the user loaded
 const SAMPLES = 60;
 
@@ -19,7 +21,15 @@ export function useAudit() {
   let most = ROWS_MAX;
   const now = ref(Date.now());
   const memory = shallowRef<number[]>([]); // bytes, one sample per poll
-  const minutes = computed(() => minutesOf(rows.value, now.value, MINUTES));
+  const range = ref(60); // minutes
+  const barMs = computed(() => (range.value / BARS) * MINUTE_MS);
+  // The statistics are per minute: times are scaled so that a bar is one.
+  const minutes = computed(() => {
+    const scale = barMs.value / MINUTE_MS;
+    const scaled = scale === 1 ? rows.value
+      : rows.value.map((r) => ({ ...r, at: now.value - (now.value - r.at) / scale }));
+    return minutesOf(scaled, now.value, BARS);
+  });
 
   async function load(): Promise<void> {
     const since = rows.value[0]?.at ?? 0;
@@ -43,8 +53,18 @@ export function useAudit() {
     most += audit.rows.length;
     rows.value = [...rows.value.filter((r) => r.at > before), ...audit.rows];
   }
+  /** The times of a bar; null: of all. */
+  function spanOf(bar: number | null): { from: number; to: number } {
+    const first = Math.floor(now.value / MINUTE_MS) - BARS + 1;
+    const start = (i: number) => now.value - (now.value - (first + i) * MINUTE_MS) * (barMs.value / MINUTE_MS);
+    return { from: start(bar ?? 0), to: start(bar === null ? BARS : bar + 1) };
+  }
+  watch(range, async () => {
+    for (let i = 0; i < PAGES_MAX && more.value && (rows.value.at(-1)?.at ?? 0) > spanOf(null).from; i++)
+      await older();
+  });
   void load();
   const timer = setInterval(() => void load(), EVERY_MS);
   onScopeDispose(() => clearInterval(timer));
-  return { rows, known, more, minutes, memory, older };
+  return { rows, known, more, minutes, memory, older, range, spanOf };
 }

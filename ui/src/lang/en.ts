@@ -21,6 +21,7 @@ import { servers } from './en/servers';
 import { settings } from './en/settings';
 import { shell } from './en/shell';
 import { side } from './en/side';
+import { tries } from './en/tries';
 
 export const en = {
   ...format,
@@ -40,4 +41,5 @@ export const en = {
   ...settings,
   ...models,
   ...servers,
+  ...tries,
 } as const;

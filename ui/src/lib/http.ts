@@ -155,10 +155,10 @@ export const fetchKnownTools = (server: string): Promise<ServerTool[]> =>
 export const testServer = (server: string): Promise<ConnectTest> =>
   post(`${serverAt(server)}/test`, readConnectTest);
 export const callTool = (
-  server: string, tool: string, args: Record<string, unknown>, digest: string,
+  server: string, tool: string, args: Record<string, unknown>, digest: string, run: string,
 ): Promise<ToolTrial> =>
   post(`${toolAt(server, tool)}/call`, readToolTrial,
-    { args, ...(digest ? { digest } : {}) });
+    { args, run, ...(digest ? { digest } : {}) });
 export const acceptTool = (
   server: string, tool: string, digest: string,
 ): Promise<unknown> =>

@@ -1,7 +1,7 @@
 // serverApi - requests that list, add, change, test and remove MCP servers.
 
 import {
-  readConnectTest, readAudit, readChange, readInstallation, readManaged, readPlan,
+  readConnectTest, readAudit, readChange, readEntry, readInstallation, readManaged, readPlan,
   readRegistryFound, readSnippets,
   type ConnectTest, type Change, type Installation, type Managed, type Plan,
   type RegistryFound, type Snippets,
@@ -41,6 +41,18 @@ export const addServer = (
   { name, entry, secrets }: NewServer, test: boolean,
 ): Promise<Change> =>
   post(`/api/mcp?test=${test}`, readChange, { name, config: entry, secrets });
+/** The entry of the file; values that may be secret are masked. */
+export const fetchEntry = async (name: string): Promise<Record<string, unknown>> =>
+  (await get(at(name), readEntry)).config;
+export interface ServerChange {
+  name: string;
+  entry: Record<string, unknown>; // null removes a member
+  secrets: string[];
+}
+export const testChange = ({ name, entry, secrets }: ServerChange): Promise<Change> =>
+  post(`${at(name)}?dryRun=true&test=true`, readChange, { config: entry, secrets }, 'PATCH');
+export const changeServer = ({ name, entry, secrets }: ServerChange): Promise<Change> =>
+  post(at(name), readChange, { config: entry, secrets }, 'PATCH');
 export const enableServer = (name: string, enabled: boolean): Promise<Change> =>
   post(at(name), readChange, { enabled }, 'PATCH');
 export const removeServer = (name: string): Promise<Change> =>

@@ -25,6 +25,7 @@ export const useServerStore = defineStore('server', () => {
   const serversError = ref(''); // the error of the last load
   const canManage = ref(false); // the page may change them
   const configFile = ref('');
+  const justSaved = ref(''); // the server that was added or changed last
 
   const titledSessions = computed(() => inOrder(sessions.value.filter((s) => s.title)));
   const modelList = computed<Model[]>(() => models.value?.models ?? []);
@@ -88,7 +89,7 @@ export const useServerStore = defineStore('server', () => {
 
   return {
     sessions, hasSessions, models, modelsFailed, readiness, servers,
-    serversKnown, serversError, canManage, configFile, titledSessions, modelList, loadSessions, loadModels,
+    serversKnown, serversError, canManage, configFile, justSaved, titledSessions, modelList, loadSessions, loadModels,
     loadReadiness, loadServers, removeSession, titleOf, change, draftId, isDraft, forgetDraft,
   };
 });

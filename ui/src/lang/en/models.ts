@@ -19,7 +19,6 @@ export const models = {
   'models.key.fixed': 'API key set by the environment ({from})',
   'models.key.none': 'no API key',
   'models.key.unreadable': 'API key unreadable: {why}',
-  'models.here': 'on this machine',
   'models.found': { one: '{name} found: {n} model', other: '{name} found: {n} models' },
   'models.use': 'Use',
   'models.useIt': 'Use {name}',
