@@ -237,6 +237,13 @@ struct mo_box_cluster {
     const char *pull_policy;   /* IfNotPresent */
 };
 
+/* Whether workspaces of docker boxes are kept: in volumes. */
+enum mo_box_volumes {
+    MO_BOX_VOLUMES_NONE,
+    MO_BOX_VOLUMES_LIMITED,   /* if the engine limits their size */
+    MO_BOX_VOLUMES_UNLIMITED, /* also without a limit */
+};
+
 struct mo_boxes_opts {
     const char *store;      /* label: which store's sessions these are, a stable
                                id of it; boxes of other stores are not ours */
@@ -247,6 +254,7 @@ struct mo_boxes_opts {
     int helper;         /* socket of the privileged helper, which runs mo-box
                            (native); 0: none */
     const char *engine; /* docker: as DOCKER_HOST; NULL: the default places */
+    enum mo_box_volumes volumes;          /* docker */
     const struct mo_box_cluster *cluster; /* kubernetes; NULL: the defaults */
     const char *network;       /* as of a spec, for boxes that are adopted */
     const char *const *mounts; /* the same; borrowed */

@@ -281,6 +281,8 @@ static const struct mo_box_ops ops = {
     .stats = mo_docker_stats,
     .list = mo_docker_list,
     .remove = mo_docker_remove,
+    .files = mo_docker_files,
+    .forget = mo_docker_forget,
     .check = mo_docker_check,
     .close = dk_close,
 };
@@ -369,6 +371,7 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->toolbox = o->toolbox;
     d->guard = o->guard;
     d->mounts = o->mounts;
+    d->volumes = o->volumes;
     d->launcher = o->launcher;
     d->network = mo_boxes_text(o->network);
     d->store = mo_boxes_text(o->store);

@@ -21,8 +21,8 @@ void mo_docker_move(struct dk_box *b, enum dk_step to)
         [DK_LOOKING] = MO_TO(DK_NETWORK) | MO_TO(DK_CREATING) | MO_TO(DK_DONE),
         [DK_NETWORK] = MO_TO(DK_CREATING) | MO_TO(DK_DONE),
         [DK_CREATING] = MO_TO(DK_WAITING) | MO_TO(DK_CREATING) |
-                        MO_TO(DK_CHECKING) | MO_TO(DK_FINDING) |
-                        MO_TO(DK_REMOVING) | MO_TO(DK_DONE),
+                        MO_TO(DK_LOOKING) | MO_TO(DK_CHECKING) |
+                        MO_TO(DK_FINDING) | MO_TO(DK_REMOVING) | MO_TO(DK_DONE),
         [DK_CHECKING] = MO_TO(DK_STARTING) | MO_TO(DK_UP) | MO_TO(DK_REMOVING) |
                         MO_TO(DK_DONE),
         [DK_STARTING] = MO_TO(DK_UP) | MO_TO(DK_REMOVING) | MO_TO(DK_DONE),
@@ -168,7 +168,8 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
     if (!mo_json_flag(mo_json_get(inspect, "State"), "Running"))
         return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more", b->id);
     if (mo_docker_binds(&b->arena, d->mounts, NULL, &c, e) < 0 ||
-        mo_docker_trust_read(b, labels, &c, e) < 0)
+        mo_docker_trust_read(b, labels, &c, e) < 0 ||
+        mo_docker_files_read(b, labels, &c, e) < 0)
         return e->code;
     return mo_ctr_compare_fixed(&c, inspect, e);
 }
@@ -282,6 +283,17 @@ static int take_slot(struct dk_box *b, struct mo_err *e)
     return mo_fail(e, MO_EBUSY, "box: no uid is free");
 }
 
+/* A box with a kept workspace has its user id from that. */
+static int take_user(struct dk_box *b, struct mo_err *e)
+{
+    unsigned uid = mo_docker_files_uid(b->b.files);
+
+    if (!uid)
+        return take_slot(b, e);
+    (void)snprintf(b->name, sizeof(b->name), "mo-box-%u", uid);
+    return 0;
+}
+
 static int read_id(struct dk_box *b, struct mo_json v, struct mo_err *e)
 {
     if (mo_json_str_copy(mo_json_get(v, "Id"), b->id, sizeof(b->id)) == 0 &&
@@ -297,6 +309,8 @@ static bool try_otherwise(struct dk_box *b, const struct mo_err *why)
 {
     if (b->stopping || b->tries++ >= DK_SLOT_TRIES)
         return false;
+    if (why->code == MO_EEXISTS && b->b.files[0])
+        return mo_docker_files_again(b);
     if (why->code == MO_EEXISTS) {
         create_container(b);
         return true;
@@ -334,7 +348,7 @@ static void create_container(struct dk_box *b)
     char tail[64];
     mo_autobuf struct mo_buf body = {.max = MO_CTR_BODY_MAX};
     struct mo_err e;
-    int rc = take_slot(b, &e);
+    int rc = take_user(b, &e);
 
     mo_docker_move(b, DK_CREATING);
     if (rc == 0)
@@ -372,7 +386,7 @@ void mo_docker_net_up(struct dk_box *b, const struct mo_err *why)
         mo_docker_give_up(b, &e);
 }
 
-static void prepare_container(struct dk_box *b)
+void mo_docker_prepare(struct dk_box *b)
 {
     struct mo_err e;
 
@@ -417,7 +431,7 @@ static void on_scanned(void *ctx, const struct mo_err *why)
     /* A full map: the image is scanned again next time. */
     (void)mo_map_put(&mo_docker_of_box(b)->clean, scan_key(b, key),
                      (void *)(uintptr_t)(b->image->ca_files + 1), NULL);
-    prepare_container(b);
+    mo_docker_prepare(b);
 }
 
 static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
@@ -439,7 +453,7 @@ static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
     if (b->stopping || why)
         mo_docker_give_up(b, why);
     else if (known)
-        prepare_container(b);
+        mo_docker_prepare(b);
     else if (mo_image_scan(d->en, im, on_scanned, b, &b->call, &e) < 0)
         mo_docker_give_up(b, &e);
 }
@@ -461,7 +475,7 @@ static void on_engine(struct dk_wait *w, const struct mo_err *why)
     } else if (b->adopted) {
         check_container(b);
     } else if (!has_image(b)) {
-        prepare_container(b);
+        mo_docker_files_prepare(b);
     } else {
         mo_docker_move(b, DK_LOOKING);
         if (mo_image_look(mo_docker_of_box(b)->en, b->spec.image, on_looked, b,

@@ -126,6 +126,7 @@ static int fill_labels(struct dk *d, struct dk_box *b)
                        b->net.id);
     l[7] = (struct mo_ctr_label){"mo.net", b->net.label};
     l[8] = (struct mo_ctr_label){"mo.trust", b->trust};
+    l[9] = (struct mo_ctr_label){"mo.files", b->b.files};
     b->ctr.labels = l;
     b->ctr.nlabels = DK_LABELS;
     return 0;
@@ -134,12 +135,15 @@ static int fill_labels(struct dk *d, struct dk_box *b)
 int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
 {
     const struct mo_box_limits *lim = &b->spec.limits;
+    unsigned uid = mo_docker_files_uid(b->b.files);
 
+    if (!uid)
+        uid = (unsigned)(MO_CTR_UID_FIRST + b->slot);
     b->ctr = (struct mo_ctr){
         .flavour = d->facts.podman ? MO_CTR_PODMAN : MO_CTR_DOCKER,
         .image = b->image ? b->image->id : d->image.id,
-        .uid = (unsigned)(MO_CTR_UID_FIRST + b->slot),
-        .gid = (unsigned)(MO_CTR_UID_FIRST + b->slot),
+        .uid = uid,
+        .gid = uid,
         .volumes = b->image ? b->image->volumes : NULL,
         .seccomp = mo_buf_cstr(&d->seccomp[b->net.key[0] != '\0']),
         .network = b->net.key[0] ? b->net.id : NULL,
@@ -154,7 +158,8 @@ int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
         .workspace_inodes = lim->workspace_inodes,
         .tmp_inodes = lim->tmp_inodes,
     };
-    if (mo_docker_mounts_fill(b, e) < 0 || mo_docker_trust_fill(b, e) < 0)
+    if (mo_docker_mounts_fill(b, e) < 0 || mo_docker_trust_fill(b, e) < 0 ||
+        mo_docker_files_fill(b, &b->ctr, e) < 0)
         return e->code;
     if (fill_env(b) < 0 || fill_labels(d, b) < 0)
         return mo_fail(e, MO_ENOMEM, "box");

@@ -4,8 +4,8 @@
  * away, our image in it, its events. docker_box.c is the life of one box,
  * docker_end.c its end, docker_ctr.c the container it asks for, docker_mounts.c
  * the host's folders in it, docker_net.c its network (docker_net_far.c if the
- * engine is elsewhere), docker_trust.c the certificates it trusts, docker_ask.c
- * the queries about boxes.
+ * engine is elsewhere), docker_trust.c the certificates it trusts,
+ * docker_files.c its kept workspace, docker_ask.c the queries about boxes.
  *
  * Invariants:
  *  1. Only mo_docker_move() writes a box's step.
@@ -31,7 +31,7 @@
 #define DK_NAME_MAX   32
 #define DK_CLEAN_MAX  256 /* foreign images that passed the scan */
 #define DK_ARENA_MAX  ((size_t)512 * 1024)
-#define DK_LABELS     9
+#define DK_LABELS     10
 #define DK_SLOT_TRIES 32
 
 /* Containers of ours, in the label mo.role. */
@@ -65,6 +65,8 @@ struct dk {
                                  boxes with a network */
     bool greeted, greeting, image_ok, image_asked;
     bool far; /* the engine is elsewhere: it does not see our directories */
+    enum mo_box_volumes volumes;
+    bool no_quota; /* it has refused to limit a volume */
     struct mo_list waiting;
     struct mo_later later;
     struct mo_map clean; /* ids of scanned images; their ca_files + 1 */
@@ -181,7 +183,22 @@ bool mo_docker_trust_java(const struct dk_box *b);
 int mo_docker_trust_read(struct dk_box *b, struct mo_json labels,
                          struct mo_ctr *c, struct mo_err *e);
 
+/* docker_files.c: sets b->b.files, then mo_docker_prepare(). */
+void mo_docker_files_prepare(struct dk_box *b);
+/* The user id is taken: makes another volume. False: it has files already. */
+bool mo_docker_files_again(struct dk_box *b);
+unsigned mo_docker_files_uid(const char *name); /* 0: not one of ours */
+/* Adds the volume of b, or that of an adopted box's label, to c. */
+int mo_docker_files_fill(struct dk_box *b, struct mo_ctr *c, struct mo_err *e);
+int mo_docker_files_read(struct dk_box *b, struct mo_json labels,
+                         struct mo_ctr *c, struct mo_err *e);
+int mo_docker_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                    struct mo_err *e);
+int mo_docker_forget(struct mo_boxes *bs, const char *files, mo_done_fn *done,
+                     void *ctx, struct mo_err *e);
+
 /* docker_box.c */
+void mo_docker_prepare(struct dk_box *b); /* network and container */
 int mo_docker_box_start(struct mo_box *b, const struct mo_box_spec *spec,
                         bool warm, struct mo_err *e);
 int mo_docker_box_adopt(struct mo_box *b, const char *id, const char *session,

@@ -58,6 +58,11 @@ enum mo_driver {
     MO_DRIVER_KUBERNETES, /* never chosen by AUTO */
     MO_DRIVER_NONE
 };
+enum mo_volumes { /* as enum mo_box_volumes (box/box.h) */
+                  MO_VOLUMES_NONE,
+                  MO_VOLUMES_LIMITED,
+                  MO_VOLUMES_UNLIMITED
+};
 enum mo_pull { MO_PULL_IF_NOT_PRESENT, MO_PULL_ALWAYS, MO_PULL_NEVER };
 enum mo_transport {
     MO_TRANSPORT_AUTO,
@@ -234,7 +239,8 @@ struct mo_config_sandbox {
     int driver;
     const char *image, *docker_host;
     int64_t memory_mb, pids, warm, workspace_mb;
-    bool keep_files; /* of sessions, after their boxes */
+    bool keep_files;    /* of sessions, after their boxes */
+    int docker_volumes; /* enum mo_volumes */
     double cpus;
     struct mo_config_network network;
     struct mo_config_mounts mounts;

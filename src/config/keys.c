@@ -66,6 +66,11 @@ static const struct mo_key_word drivers[] = {
     {"docker", MO_DRIVER_DOCKER}, {"kubernetes", MO_DRIVER_KUBERNETES},
     {"none", MO_DRIVER_NONE},
 };
+static const struct mo_key_word volumes[] = {
+    {"none", MO_VOLUMES_NONE},
+    {"limited", MO_VOLUMES_LIMITED},
+    {"unlimited", MO_VOLUMES_UNLIMITED},
+};
 static const struct mo_key_word pulls[] = {
     {"IfNotPresent", MO_PULL_IF_NOT_PRESENT},
     {"Always", MO_PULL_ALWAYS},
@@ -557,6 +562,10 @@ static const struct mo_key sandbox_rows[] = {
      .flags = MO_KEY_NONE},
     {.name = "mounts", LIST(mounts.given), RESTART},
     {.name = "warm", INT(warm, 0, 32), RESTART, .def = "2"},
+    {.name = "dockerVolumes",
+     WORD(docker_volumes, volumes),
+     RESTART,
+     .def = "limited"},
     {.name = "dockerHost",
      STR(docker_host),
      RESTART,

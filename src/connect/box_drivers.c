@@ -249,6 +249,7 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .launcher = mo_box_drivers_launcher(),
         .helper = sb->cfg->helper,
         .engine = sb->cfg->sandbox.docker_host,
+        .volumes = (enum mo_box_volumes)sb->cfg->sandbox.docker_volumes,
         .network = sb->cfg->sandbox.network.json,
         .mounts = sb->cfg->sandbox.mounts.v,
         .guard = &sb->guard.g,

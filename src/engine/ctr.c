@@ -229,7 +229,9 @@ static void w_binds(struct mo_jw *w, const struct mo_ctr *c)
         mo_jw_member_obj(w, b->volume ? "VolumeOptions" : "BindOptions");
         if (!b->volume)
             mo_jw_member_cstr(w, "Propagation", "rprivate");
-        mo_jw_member_bool(w, b->volume ? "NoCopy" : "NonRecursive", true);
+        /* A writable volume gets owner and mode of the place. */
+        if (!b->volume || !b->rw)
+            mo_jw_member_bool(w, b->volume ? "NoCopy" : "NonRecursive", true);
         mo_jw_end(w);
         mo_jw_end(w);
     }

@@ -37,7 +37,7 @@ struct mo_ctr_label {
 struct mo_ctr_bind { /* of the engine's machine */
     const char *source, *target;
     bool rw;
-    bool volume; /* source is the name of a volume of another container */
+    bool volume; /* source is the name of a volume */
 };
 
 struct mo_ctr {

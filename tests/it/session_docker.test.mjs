@@ -103,6 +103,78 @@ test('20 sessions at once: 20 containers, no cross-talk', { skip }, async () => 
   assert.equal(await s.close(), 0);
 });
 
+const volumes = async () => (await engine.api('GET', '/volumes')).json.Volumes ?? [];
+
+test('an engine that cannot limit volumes: files end with their box', { skip }, async () => {
+  const h = new Home({ driver: 'docker', engine: engine.host });
+  try {
+    const s = await h.server();
+    const ready = await s.hold('a', 'one');
+    const limited = (await volumes()).length > 0; // its disk has project quotas
+    assert.equal(ready.keepsFiles, limited);
+    s.tell('end', { session: 'one' });
+    assert.equal((await s.next((e) => e.ev === 'ended')).why, null);
+    assert.deepEqual(await volumes(), []);
+    await s.close();
+  } finally {
+    h.removeAll();
+  }
+});
+
+test('volumes: an idle box goes, its files stay until the session ends', { skip }, async () => {
+  const h = new Home({ driver: 'docker', engine: engine.host, warm: 1, volumes: 'unlimited' });
+  const asleep = async (s, hold, id) => {
+    s.tell('release', { h: hold });
+    await eventually('it is let go', async () => (await s.stats()).open === 0);
+    h.age(id, 16);
+    await s.sweep();
+    assert.equal(h.sessions().find((r) => r.id === id).asleep, true);
+  };
+  try {
+    await engine.api('POST', '/volumes/create', { Name: 'mo-files-30000-0123456789abcdef', Labels: { 'mo.store': 'another', 'mo.instance': 'dead' } });
+    await engine.api('POST', '/volumes/create', { Name: 'precious' });
+    const s = await h.server();
+    await eventually('a warm box', async () => (await s.stats()).warm === 1);
+    const { box, workspace, keepsFiles } = await s.hold('a', 'one');
+    assert.deepEqual([workspace, keepsFiles], ['fresh', true]);
+    await s.sh('a', 'echo precious > file; mkdir d; chmod 700 d; echo x > d/in; chmod 600 file; ln -s /etc/shadow s');
+    const uid = (await s.sh('a', 'id -u')).trim();
+    await asleep(s, 'a', 'one');
+    const again = await s.hold('b', 'one');
+    assert.deepEqual([again.workspace, again.box === box], ['kept', false]);
+    assert.equal(await s.sh('b', 'id -u; cat file d/in; readlink s; echo more >> file'), `${uid}\nprecious\nx\n/etc/shadow\n`);
+    await s.hold('c', 'two');
+    assert.equal(await s.sh('c', 'ls -A'), '');
+    await s.kill(); // the next one adopts it, with its volume
+    const t = await h.server();
+    const ready = await t.hold('a', 'one');
+    assert.deepEqual([ready.box, ready.workspace], [again.box, 'kept']);
+    assert.equal(await t.sh('a', 'cat file'), 'precious\nmore\n');
+    await engine.api('DELETE', `/containers/${again.box}?force=1`); // killed from outside
+    await t.next((e) => e.ev === 'lost');
+    t.tell('use', { h: 'a' });
+    const used = await t.next((e) => e.ev === 'used');
+    assert.deepEqual([used.why, used.workspace], [null, 'kept']);
+    assert.equal(await t.sh('a', 'cat file'), 'precious\nmore\n');
+    for (const id of ['one', 'two']) {
+      t.tell('end', { session: id, forget: true });
+      assert.equal((await t.next((e) => e.ev === 'ended')).why, null);
+    }
+    await t.close();
+    const u = await h.server(); // sweeps the volumes of warm boxes that nobody used
+    await eventually('a warm box', async () => (await u.stats()).warm === 1);
+    await u.sweep();
+    await eventually('one volume, of its own warm box', async () =>
+      (await volumes()).filter((v) => v.Labels?.['mo.instance'] !== u.instance).length === 2);
+    assert.deepEqual((await volumes()).filter((v) => v.Labels?.['mo.instance'] !== u.instance).map((v) => v.Name).sort(),
+      ['mo-files-30000-0123456789abcdef', 'precious'], 'those of others stay');
+    await u.close();
+  } finally {
+    h.removeAll();
+    for (const { Name } of await volumes()) await engine.api('DELETE', `/volumes/${Name}`);
+  }
+});
+
 // F2 as a session sees it.
 for (const liveRestore of [true, false])
   test(`the engine is killed and comes back ${liveRestore ? 'with' : 'without'} live-restore`,

@@ -13,7 +13,8 @@
  *   {"op":"end","session":"s","forget":false}
  *   {"op":"sweep"}  {"op":"stats"}  {"op":"close"}
  *
- * Events: open {instance}, ready {h, box, driver, workspace, resumed, us},
+ * Events: open {instance}, ready {h, box, driver, workspace, resumed,
+ * keepsFiles, us},
  * lost {h, cause, why}, box {h, box, workspace}, idle {h, left}, closed {h,
  * reason, why}, answer {id, result|error}, used {h, box, why}, appended {id,
  * seq, why}, ended {session, why}, swept, stats, bye. At the end of stdin
@@ -125,6 +126,7 @@ static void put_info(struct event *x, struct user *u,
     ev_str(x, "workspace", workspaces[info->workspace]);
     mo_jw_key(&x->w, "resumed");
     mo_jw_bool(&x->w, info->resumed);
+    mo_jw_member_bool(&x->w, "keepsFiles", info->keeps_files);
     ev_u64(x, "us", (mo_now_ns() - u->began) / 1000);
 }
 

@@ -126,7 +126,7 @@ export class Server {
 
 /** A state directory and its configuration. */
 export class Home {
-  constructor({ driver = 'native', engine, warm = 0, store = {}, ...more } = {}) {
+  constructor({ driver = 'native', engine, warm = 0, volumes, store = {}, ...more } = {}) {
     this.root = mkdtempSync(join(tmpdir(), 'mo-home-'));
     this.dir = join(this.root, 'state');
     this.boxes = join(this.dir, 'boxes');
@@ -136,7 +136,7 @@ export class Home {
     writeFileSync(this.config, JSON.stringify({
       store: { dir: this.dir, ...store },
       sandbox: { driver, warm, memoryMb: 64, workspaceMb: 8, cpus: 1, pids: 32,
-        ...(engine ? { dockerHost: engine } : {}) },
+        ...(engine ? { dockerHost: engine } : {}), ...(volumes ? { dockerVolumes: volumes } : {}) },
       sessions: { sweepSeconds: 5 },
       log: { level: 'error' },
       ...more,
