@@ -220,6 +220,9 @@ test('links of a box lead nowhere else', async () => {
     const { entries } = await mine.list();
     assert.deepEqual(entries.map((e) => [e.name, e.type]), [['here', 'symlink'], ['p', 'symlink'], ['real', 'file'], ['root', 'symlink']]);
     for (const path of ['p', 'root/etc/passwd', 'root']) assert.ok([400, 409].includes((await mine.get(path)).status), path);
+    const changed = async (ms) => (await mine.list('', { recursive: 'true', changedMs: ms })).entries.map((e) => e.name);
+    assert.deepEqual(await changed(600_000), ['real'], 'files that were changed');
+    await until(async () => (await changed(1)).length === 0, 'the file is older than that');
     assert.equal((await mine.get('here')).bytes.toString(), 'yes\n', 'a link that stays inside is followed');
     assert.equal((await mine.put('root/tmp/x', 'x')).status, 400);
     assert.equal((await mine.put('p', 'x')).status, 400);

@@ -7,6 +7,7 @@
 import { approvals } from './en/approvals';
 import { call } from './en/call';
 import { conversation } from './en/conversation';
+import { files } from './en/files';
 import { format } from './en/format';
 import { network } from './en/network';
 import { overview } from './en/overview';
@@ -22,6 +23,7 @@ export const en = {
   ...conversation,
   ...call,
   ...side,
+  ...files,
   ...overview,
   ...router,
   ...network,
