@@ -233,6 +233,24 @@ test('links of a box lead nowhere else', async () => {
   }
 });
 
+test('a workspace that is full', async () => {
+  const all = await Replicas.start({ count: 1, config: { sandbox: { driver: 'native', warm: 0, workspaceMb: 8 } } });
+  try {
+    const tab = all.v[0].tab();
+    await tab.ready();
+    const mine = new Files(`http://127.0.0.1:${all.v[0].server.port}`, tab.session);
+    assert.equal((await mine.put('fits', Buffer.alloc(1_000_000))).status, 201);
+    for (let i = 0; i < 3; i++) {
+      const full = await mine.put('big', Buffer.alloc(20_000_000));
+      assert.deepEqual([full.status, full.code], [507, 'workspace_full']);
+    }
+    assert.deepEqual(await mine.names(), ['fits'], 'and nothing is left');
+    assert.equal((await mine.put('fits too', Buffer.alloc(4_000_000))).status, 201, 'its room is free again');
+  } finally {
+    await all.stop();
+  }
+});
+
 test('the session is open in another process', async () => {
   const all = await Replicas.start({ count: 2 });
   try {
