@@ -123,20 +123,29 @@ static void on_listed(void *ctx, struct mo_json result,
     mo_api_send(t->rq, &b);
 }
 
+static void put_number(const struct transfer *t, struct mo_jw *w,
+                       const char *key, const char *name)
+{
+    mo_autobuf struct mo_buf b = {.max = 24};
+    uint64_t n = 0;
+
+    if (mo_query_get(t->rq->query, key, &b) == 0 &&
+        mo_span_u64(mo_buf_view(&b), &n) == 0 && n)
+        mo_jw_member_u64(w, name, n);
+}
+
 static void start_list(struct transfer *t)
 {
-    mo_autobuf struct mo_buf after = {.max = PATH_TEXT}, limit = {.max = 16};
+    mo_autobuf struct mo_buf after = {.max = PATH_TEXT};
     struct mo_jw w = begin_args(t);
-    uint64_t n = 0;
 
     put_path(t, &w);
     if (mo_query_get(t->rq->query, "after", &after) == 0 && after.len) {
         mo_jw_key(&w, "after");
         mo_jw_str(&w, mo_buf_view(&after));
     }
-    if (mo_query_get(t->rq->query, "limit", &limit) == 0 &&
-        mo_span_u64(mo_buf_view(&limit), &n) == 0 && n)
-        mo_jw_member_u64(&w, "limit", n);
+    put_number(t, &w, "limit", "limit");
+    put_number(t, &w, "changedMs", "changed_ms");
     mo_jw_member_bool(&w, "recursive", mo_api_says(t->rq, "recursive", "true"));
     mo_jw_end(&w);
     ask(t, "list", on_listed);

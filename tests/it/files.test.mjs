@@ -220,11 +220,32 @@ test('links of a box lead nowhere else', async () => {
     const { entries } = await mine.list();
     assert.deepEqual(entries.map((e) => [e.name, e.type]), [['here', 'symlink'], ['p', 'symlink'], ['real', 'file'], ['root', 'symlink']]);
     for (const path of ['p', 'root/etc/passwd', 'root']) assert.ok([400, 409].includes((await mine.get(path)).status), path);
+    const changed = async (ms) => (await mine.list('', { recursive: 'true', changedMs: ms })).entries.map((e) => e.name);
+    assert.deepEqual(await changed(600_000), ['real'], 'files that were changed');
+    await until(async () => (await changed(1)).length === 0, 'the file is older than that');
     assert.equal((await mine.get('here')).bytes.toString(), 'yes\n', 'a link that stays inside is followed');
     assert.equal((await mine.put('root/tmp/x', 'x')).status, 400);
     assert.equal((await mine.put('p', 'x')).status, 400);
     assert.equal((await mine.remove('root')).status, 200, 'the link itself');
     assert.ok((await stat('/etc/passwd')).size > 0);
+  } finally {
+    await all.stop();
+  }
+});
+
+test('a workspace that is full', async () => {
+  const all = await Replicas.start({ count: 1, config: { sandbox: { driver: 'native', warm: 0, workspaceMb: 8 } } });
+  try {
+    const tab = all.v[0].tab();
+    await tab.ready();
+    const mine = new Files(`http://127.0.0.1:${all.v[0].server.port}`, tab.session);
+    assert.equal((await mine.put('fits', Buffer.alloc(1_000_000))).status, 201);
+    for (let i = 0; i < 3; i++) {
+      const full = await mine.put('big', Buffer.alloc(20_000_000));
+      assert.deepEqual([full.status, full.code], [507, 'workspace_full']);
+    }
+    assert.deepEqual(await mine.names(), ['fits'], 'and nothing is left');
+    assert.equal((await mine.put('fits too', Buffer.alloc(4_000_000))).status, 201, 'its room is free again');
   } finally {
     await all.stop();
   }

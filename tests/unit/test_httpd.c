@@ -13,6 +13,9 @@ struct site {
     int handled, gone, hangups;
     struct mo_req *parked;
     struct mo_stream *up;
+    struct mo_buf parts; /* of a body that was asked for in parts */
+    struct mo_req *paused;
+    struct mo_later resume;
     bool closed;
 };
 
@@ -31,6 +34,9 @@ static void on_gone(struct mo_req *rq)
     t->gone++;
     if (t->parked == rq)
         t->parked = NULL;
+    if (t->paused == rq)
+        t->paused = NULL;
+    mo_buf_fini(&t->parts);
 }
 
 static void on_hangup(struct mo_req *rq)
@@ -41,6 +47,33 @@ static void on_hangup(struct mo_req *rq)
 static void on_body(struct mo_req *rq, struct mo_span body)
 {
     mo_req_reply(rq, 200, "text/plain", body);
+}
+
+/* Every part pauses the body until the next round of the loop. */
+static void on_resume(struct mo_later *d)
+{
+    struct site *t = mo_container_of(d, struct site, resume);
+
+    if (t->paused)
+        mo_req_body_pause(mo_take_ptr(&t->paused), false);
+}
+
+static void on_part(struct mo_req *rq, struct mo_span part, bool last)
+{
+    struct site *t = rq->data;
+
+    assert_null(t->paused);
+    assert_int_equal(mo_buf_span(&t->parts, part), 0);
+    if (!last) {
+        mo_req_body_pause(rq, true);
+        t->paused = rq;
+        mo_loop_defer(t->l, &t->resume);
+        return;
+    }
+    mo_req_header(rq, "Content-Security-Policy", MO_SPAN("sandbox"));
+    mo_req_start_sized(rq, 200, "text/plain", t->parts.len);
+    assert_int_equal(mo_req_write(rq, mo_buf_view(&t->parts)), 0);
+    mo_req_end(rq);
 }
 
 static void up_read(void *ctx, char *p, size_t n)
@@ -97,6 +130,8 @@ static void handler(void *ctx, struct mo_req *rq)
         mo_req_body(rq, 0, on_body);
     else if (mo_span_is(rq->path, "/small"))
         mo_req_body(rq, 8, on_body);
+    else if (mo_span_is(rq->path, "/parts"))
+        mo_req_body_parts(rq, 8, on_part);
     else if (mo_span_is(rq->path, "/stream"))
         stream_three(rq);
     else if (mo_span_is(rq->path, "/park"))
@@ -122,6 +157,8 @@ static void site_open(struct site *t, struct mo_httpd_limits limits)
 
     *t = (struct site){.l = mo_loop_new(NULL, &e)};
     assert_non_null(t->l);
+    mo_later_init(&t->resume, on_resume);
+    mo_buf_init(&t->parts, 64);
     t->h = mo_httpd_new(t->l, &o, &e);
     assert_non_null(t->h);
     assert_int_equal(mo_httpd_listen(t->h, &lo, &e), 0);
@@ -318,6 +355,23 @@ static const struct row {
      "POST /echo HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n"
      "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n",
      1, 200, false, "abcde|"},
+    {"body in parts",
+     "POST /parts HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\nhello"
+     "GET /?next HTTP/1.1\r\n" H "\r\n",
+     2, 200, false, "hello|next|"},
+    {"chunks in parts",
+     "POST /parts HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n"
+     "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nGET /?next HTTP/1.1\r\n" H "\r\n",
+     2, 200, false, "abcde|next|"},
+    {"no parts", "POST /parts HTTP/1.1\r\n" H "Content-Length: 0\r\n\r\n", 1,
+     200, false, "|"},
+    {"parts over the limit",
+     "POST /parts HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\n123456789", 1, 413,
+     true, NULL},
+    {"chunks in parts over the limit",
+     "POST /parts HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n"
+     "5\r\n12345\r\n5\r\n12345\r\n0\r\n\r\n",
+     1, 413, true, NULL},
     {"streamed answer", "GET /stream HTTP/1.1\r\n" H "\r\n", 1, 200, false,
      "onetwo two|"},
     {"problem", "GET /404 HTTP/1.1\r\n" H "\r\n", 1, 404, false, NULL},

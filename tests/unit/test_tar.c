@@ -80,6 +80,32 @@ static void written_is_read(void **state)
     mo_buf_fini(&b);
 }
 
+/* A path of any length, also where the record's own length gets another
+ * digit. */
+static void long_paths(void **state)
+{
+    static const char zeros[MO_TAR_BLOCK];
+    static const size_t lengths[] = {1, 100, 101, 988, 989, 990, 991, 992};
+    char path[1000], want[1100];
+
+    (void)state;
+    memset(path, 'p', sizeof(path));
+    for (size_t i = 0; i < MO_COUNT(lengths); i++) {
+        size_t n = lengths[i];
+        const struct mo_tar_entry t = {.path = mo_span(path, n), .mode = 0750};
+        struct mo_buf b;
+
+        mo_buf_init(&b, MAX);
+        assert_int_equal(mo_tar_put_pax_head(&b, &t, 2, 1700000000), 0);
+        (void)mo_buf_puts(&b, "hi");
+        (void)mo_buf_put(&b, zeros, mo_tar_padding(2));
+        (void)mo_tar_put_end(&b);
+        (void)snprintf(want, sizeof(want), ";f %.*s> 750 2 hi.", (int)n, path);
+        check_trace("a long path", mo_buf_view(&b), want);
+        mo_buf_fini(&b);
+    }
+}
+
 static void the_same_bytes_each_time(void **state)
 {
     struct mo_buf a, b;
@@ -433,6 +459,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(written_is_read),
+        cmocka_unit_test(long_paths),
         cmocka_unit_test(the_same_bytes_each_time),
         cmocka_unit_test(refused_to_write),
         cmocka_unit_test(names_in_other_forms),

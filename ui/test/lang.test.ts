@@ -12,7 +12,7 @@ const read = (f: string): string => SOURCES[f] ?? '';
 
 /** Not the page's own: Unicode's names, names of
  *  programs, words of programming languages. */
-const FOREIGN = ['Arabic letter mark', 'True False try ', 'Claude Desktop', 'Bearer '];
+const FOREIGN = ['Attached files:', 'Arabic letter mark', 'True False try ', 'Claude Desktop', 'Bearer '];
 
 /** Not words: names of variables, tokens, keys on a keyboard, signs. */
 const NAMES = /\b(?:[A-Z]+_[A-Z_]+|Esc|[A-Z])\b|[^A-Za-z]/g;

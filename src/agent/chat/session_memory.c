@@ -194,6 +194,8 @@ static void read_about(struct chat *c, struct mo_json doc)
 
 void mo_session_memory_read(struct chat *c, struct mo_json doc)
 {
+    struct mo_err e;
+
     read_about(c, doc);
     c->said_at = 0;
     (void)mo_json_u64(mo_json_get(doc, "lastMessage"), &c->said_at);

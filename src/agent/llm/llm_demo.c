@@ -515,6 +515,14 @@ static void put_failed(struct mo_llm_plan *p, const struct mo_llm_step *v,
     }
 }
 
+/* The page names attached files in the last lines of a message. */
+static struct mo_span without_files(struct mo_span said)
+{
+    ptrdiff_t at = mo_span_search(said, MO_SPAN("\n\nAttached files:\n"));
+
+    return at < 0 ? said : mo_span_head(said, (size_t)at);
+}
+
 int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
                      struct mo_err *e)
 {
@@ -525,7 +533,7 @@ int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
 
     mo_llm_entry_text(q->entries[since], &text);
     mo_buf_pass_err(&p->text, &text);
-    n = mo_llm_demo_steps(mo_buf_view(&text), v);
+    n = mo_llm_demo_steps(without_files(mo_buf_view(&text)), v);
     done = steps_done(q, since, &last);
     if (done == 0)
         (void)mo_buf_puts(&p->text, since == 0 ? WHO " " : "");

@@ -10,6 +10,7 @@ import { branches } from './en/branches';
 import { call } from './en/call';
 import { content } from './en/content';
 import { conversation } from './en/conversation';
+import { files } from './en/files';
 import { format } from './en/format';
 import { list } from './en/list';
 import { models } from './en/models';
@@ -33,6 +34,7 @@ export const en = {
   ...content,
   ...offers,
   ...side,
+  ...files,
   ...overview,
   ...router,
   ...network,
