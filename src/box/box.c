@@ -184,6 +184,12 @@ void mo_box_stop(struct mo_box *b)
     b->bs->ops->stop(b);
 }
 
+void mo_box_drop_files(struct mo_box *b)
+{
+    if (b->bs->ops->drop_files && b->state == MO_BOX_READY)
+        b->bs->ops->drop_files(b);
+}
+
 void mo_box_let_go(struct mo_box *b)
 {
     if (b->state == MO_BOX_ENDING)

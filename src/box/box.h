@@ -134,7 +134,10 @@ int mo_box_revive(struct mo_boxes *bs, const char *id,
                   const struct mo_box_spec *spec, const struct mo_box_cb *cb,
                   void *ctx, struct mo_box **out, struct mo_err *e);
 
-void mo_box_stop(struct mo_box *b);   /* kill, remove; on_gone follows */
+void mo_box_stop(struct mo_box *b); /* kill, remove; on_gone follows */
+/* Before mo_box_stop(): its files will be forgotten, so saving them is not
+ * worth it. mo_boxes_forget() is still needed. */
+void mo_box_drop_files(struct mo_box *b);
 void mo_box_let_go(struct mo_box *b); /* detach; it lives on; on_gone follows */
 
 const char *mo_box_id(const struct mo_box *b); /* "" before on_ready */

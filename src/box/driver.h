@@ -33,6 +33,7 @@ struct mo_box_ops {
                   const struct mo_box_spec *spec, struct mo_err *e);
     void (*stop)(struct mo_box *b);
     void (*let_go)(struct mo_box *b);
+    void (*drop_files)(struct mo_box *b); /* or NULL */
     /* Parks a warm box / gives it to spec's session. Both may be NULL and may
      * take time: the program sees its input only when it runs. */
     void (*park)(struct mo_box *b);

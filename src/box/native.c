@@ -494,6 +494,20 @@ static void nat_claim(struct mo_box *b, const struct mo_box_spec *spec)
     send_to_keeper(n, &m);
 }
 
+/* The keeper saves nothing of a box without a session. */
+static void nat_drop_files(struct mo_box *b)
+{
+    struct nbox *n = nbox_of(b);
+    struct mo_boxmsg m = {.type = MO_BOXMSG_LABEL};
+
+    m.u.label = (struct mo_boxlabel){
+        .session = "",
+        .instance = native_of(b->bs)->instance,
+        .linger_ms = n->linger_ms,
+    };
+    send_to_keeper(n, &m);
+}
+
 static int nat_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
                      struct mo_err *e)
 {
@@ -562,6 +576,7 @@ static const struct mo_box_ops ops = {
     .revive = bear_box,
     .stop = nat_stop,
     .let_go = nat_let_go,
+    .drop_files = nat_drop_files,
     .claim = nat_claim,
     .stats = nat_stats,
     .list = mo_native_list,

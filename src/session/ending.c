@@ -146,6 +146,8 @@ static void release_box(struct session *s)
         return; /* its name may be being written */
     if (must_stop(s)) {
         s->stopping = true;
+        if (s->how >= END_CLOSE)
+            mo_box_drop_files(s->box);
         mo_box_stop(s->box);
     } else if (s->up && !s->conn && !s->err) {
         s->stopping = true;
