@@ -40,6 +40,7 @@ struct mo_api_job {
     struct mo_list node;            /* in api->sharing */
     int share;                      /* enum mo_share of the change */
     struct mo_buf owner;            /* of the session or connection */
+    bool is_one;                    /* the answer is one session */
     bool is_search, shared;         /* shared: readers may ask, too */
     struct mo_api_export *export;   /* or NULL */
     int status;                     /* of mo_api_reply(); 200 */

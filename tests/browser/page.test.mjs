@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { assertAccessible,
-  Bench, approve, approveByKey, calls, card, field, lacking, leave, ready, rest, say,
+import {
+  Bench, approve, approveByKey, assertAccessible, calls, card, field, lacking, leave, ready, rest, say,
 } from './kit.mjs';
 
 const LOOP = 'run "for i in 1 2 3; do echo line $i; sleep 0.4; done"';

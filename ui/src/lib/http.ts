@@ -113,6 +113,7 @@ export interface About {
   pinned?: boolean;
   archived?: boolean;
   tags?: string[];
+  system?: string;
 }
 export const changeSession = (id: string, about: About): Promise<unknown> =>
   post(sessionAt(id), (v) => v, about, 'PATCH');

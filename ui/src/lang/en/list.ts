@@ -16,4 +16,7 @@ export const list = {
   'list.notChanged': 'The conversation was not changed: {why}',
   'rename.tags': 'Tags',
   'rename.tagsHint': 'work, travel',
+  'system.label': 'Instructions for this conversation',
+  'system.hint': 'How the model should answer. Your operator’s instructions come first.',
+  'system.save': 'Save instructions',
 } as const;
