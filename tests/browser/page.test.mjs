@@ -256,6 +256,9 @@ describe('the page', { skip }, () => {
     await pinned.getByText('list the older one').waitFor();
     await row('list the newer one').hover();
     await row('list the newer one').getByRole('button', { name: /^Rename/ }).click();
+    const file = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'JSON' }).click();
+    assert.match((await file).suggestedFilename(), /\.json$/);
     await page.getByLabel('Tags').fill('work, home');
     await page.keyboard.press('Enter');
     await page.getByLabel('Show conversations').selectOption('work');

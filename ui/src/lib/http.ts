@@ -135,8 +135,8 @@ export const fetchEntries = (
 export const searchAll = (words: string): Promise<Found> =>
   get(`/api/search?limit=50&q=${encodeURIComponent(words)}`, readFound);
 
-export const exportPath = (id: string): string =>
-  `/api/sessions/${encodeURIComponent(id)}/history?format=markdown`;
+export const exportPath = (id: string, format: 'markdown' | 'html' | 'json' = 'markdown'): string =>
+  `${sessionAt(id)}/history?format=${format}`;
 
 const serverAt = (name: string): string =>
   `/api/servers/${encodeURIComponent(name)}`;

@@ -14,6 +14,7 @@ export const list = {
   'list.filter': 'Show conversations',
   'list.all': 'All conversations',
   'list.notChanged': 'The conversation was not changed: {why}',
+  'export.as': 'Export as',
   'rename.tags': 'Tags',
   'rename.tagsHint': 'work, travel',
   'system.label': 'Instructions for this conversation',
