@@ -90,6 +90,8 @@ static void put_session(struct mo_api_job *j, const struct mo_row *row)
     if (mo_json_parse(row->doc, 0, &doc, NULL) == 0) {
         put_members(w, doc.root, own, MO_COUNT(own));
         put_members(w, mo_json_get(doc.root, "data"), agents, MO_COUNT(agents));
+        if (j->is_one)
+            put_member(w, mo_json_get(doc.root, "data"), "system");
     }
     put_shared(j, row);
     mo_jw_end(w);
@@ -139,6 +141,7 @@ static void on_session(void *ctx, const struct mo_rows *rows,
         mo_api_problem(j, 404, "not_found", "there is no such session");
     } else {
         mo_jw_init(&j->w, &j->out);
+        j->is_one = true;
         put_session(j, &rows->v[0]);
         mo_api_reply(j, "application/json");
     }

@@ -7,7 +7,7 @@
  *   GET    /api/sessions              all sessions, last used first
  *   GET    /api/sessions/ID           one session
  *   DELETE /api/sessions/ID           end it; ?forget=true deletes its history
- *   PATCH  /api/sessions/ID           {title?, pinned?, archived?, tags?}
+ *   PATCH  /api/sessions/ID           {title?, pinned?, archived?, tags?, system?}
  *   GET    /api/sessions/ID/calls     its calls, who decided them and how long
  *                                     they took; not their results
  *   GET    /api/sessions/ID/connections  which hosts its box talked to

@@ -41,6 +41,7 @@ struct mo_api_job {
     int share;                      /* enum mo_share of the change */
     int mode;                       /* enum mo_chat_mode of the change */
     struct mo_buf owner;            /* of the session or connection */
+    bool is_one;                    /* the answer is one session */
     bool is_search, shared;         /* shared: readers may ask, too */
     bool approves;                  /* of them: approvers only */
     struct mo_api_export *export;   /* or NULL */

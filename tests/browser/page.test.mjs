@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { assertAccessible,
-  Bench, approve, approveByKey, calls, card, field, lacking, leave, ready, rest, say,
+import {
+  Bench, approve, approveByKey, assertAccessible, calls, card, field, lacking, leave, ready, rest, say,
 } from './kit.mjs';
 
 const LOOP = 'run "for i in 1 2 3; do echo line $i; sleep 0.4; done"';
@@ -256,6 +256,9 @@ describe('the page', { skip }, () => {
     await pinned.getByText('list the older one').waitFor();
     await row('list the newer one').hover();
     await row('list the newer one').getByRole('button', { name: /^Rename/ }).click();
+    const file = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'JSON' }).click();
+    assert.match((await file).suggestedFilename(), /\.json$/);
     await page.getByLabel('Tags').fill('work, home');
     await page.keyboard.press('Enter');
     await page.getByLabel('Show conversations').selectOption('work');

@@ -39,7 +39,7 @@ describe('a turn', () => {
     assert.equal(ready.resumed, false);
     assert.match(ready.containerId, /^\w{8,}$/);
     assert.ok(ready.tools.some((t) => t.name === 'execute_command'));
-    assert.deepEqual(history, { messages: [], pending: [], turn: null });
+    assert.deepEqual(history, { messages: [], pending: [], turn: null, earlier: 0, branches: [] });
     const ack = await tab.say('hello');
     assert.equal(ack.ok, true);
     const [text, more] = await tab.event('agent:response');

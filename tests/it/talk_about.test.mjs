@@ -73,6 +73,47 @@ describe('about a conversation', () => {
     assert.deepEqual([ready.title, ready.named, history.messages.length], ['Asleep', true, 2]);
   });
 
+  test('instructions: behind those of the operator, kept, shown, in no list', async () => {
+    const tab = await talk('first');
+    const before = house.asked().system.map((b) => b.text).join('');
+    assert.equal((await patch(tab.session, { system: '  Answer in French.\nBe brief. ' })).status, 200);
+    await until(() => tab.events.filter(([e]) => e === 'session:about').at(-1)[1].system === 'Answer in French.\nBe brief.', 'the event');
+    house.model.script.push({ text: 'oui' });
+    await tab.say('second');
+    await tab.event('agent:response', 2);
+    const now = house.asked().system.map((b) => b.text).join('');
+    assert.ok(now.startsWith(before) && now.endsWith('\nAnswer in French.\nBe brief.'), now);
+    assert.equal((await row(tab.session)).system, 'Answer in French.\nBe brief.');
+    const { body } = await house.get('/api/sessions');
+    assert.equal(body.sessions.find((s) => s.id === tab.session).system, undefined);
+    await house.kill();
+    await house.up();
+    const back = house.tab({ session: tab.session });
+    assert.equal((await back.ready()).ready.system, 'Answer in French.\nBe brief.');
+    assert.equal((await patch(tab.session, { system: '' })).status, 200);
+    house.model.script.push({ text: 'yes' });
+    await back.say('third');
+    await back.event('agent:response');
+    assert.equal(house.asked().system.map((b) => b.text).join(''), before);
+    for (const system of [7, 'x'.repeat(8193), 'a\u0001'])
+      assert.equal((await patch(tab.session, { system })).status, 400);
+  });
+
+  test('an export as HTML: what was said is text, whatever it is', async () => {
+    const evil = '</title><script>alert(1)</script><img src=x onerror=alert(2)> & "quoted" \'too\'';
+    const tab = await talk(evil);
+    house.model.script.push({ text: '<svg/onload=alert(3)>\n```\n</pre><b>bold</b>' });
+    await tab.say('again');
+    await tab.event('agent:response', 2);
+    const answer = await fetch(`http://127.0.0.1:${house.server.port}/api/sessions/${tab.session}/history?format=html`);
+    const html = await answer.text();
+    assert.match(answer.headers.get('content-disposition'), /^attachment; filename="conversation-[\w-]+\.html"$/);
+    assert.deepEqual([...new Set(html.match(/<[a-z!/][^ >]*/gi))].sort(),
+      ['<!doctype', '</body', '</div', '</h1', '</h2', '</head', '</html', '</style', '</title', '<body', '<div', '<h1', '<h2', '<head', '<html', '<meta', '<style', '<title'].sort());
+    assert.match(html, /&lt;script&gt;alert\(1\)&lt;\/script&gt;&lt;img src=x onerror=alert\(2\)&gt; &amp; &quot;quoted&quot; &#39;too&#39;/);
+    assert.match(html, /Content-Security-Policy" content="default-src 'none';/);
+  });
+
   test('what is wrong is refused, and changes nothing', async () => {
     const tab = await talk('first');
     for (const body of [{}, { title: ' ' }, { title: 7 }, { pinned: 'yes' }, { tags: 'a' }, { tags: [''] }, { tags: ['x'.repeat(41)] },

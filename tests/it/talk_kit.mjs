@@ -48,7 +48,7 @@ export class Tab {
     return within(come, { toString: () => `${name} #${n}; got ${this.names()}` }, ms);
   }
 
-  names(skip = ['agent:delta', 'thinking:chunk', 'tool:progress', 'tool:log']) {
+  names(skip = ['agent:delta', 'thinking:chunk', 'tool:progress', 'tool:log', 'session:about']) {
     return this.events.map(([e]) => e).filter((e) => !skip.includes(e));
   }
 

@@ -114,7 +114,7 @@ static void stream_three(struct mo_req *rq)
 
 static void reply_own(struct mo_req *rq)
 {
-    mo_req_common(rq, MO_SPAN("X-Lines: own\r\n"));
+    mo_req_header(rq, "Content-Security-Policy", MO_SPAN("own"));
     mo_req_reply(rq, 200, "text/plain", rq->query);
 }
 
@@ -152,7 +152,9 @@ static void site_open(struct site *t, struct mo_httpd_limits limits)
     struct mo_httpd_opts o = {.limits = limits,
                               .handler = handler,
                               .ctx = t,
-                              .headers = MO_SPAN("X-Lines: all\r\n")};
+                              .headers =
+                                  MO_SPAN("Content-Security-Policy: all\r\n"
+                                          "X-Lines: all\r\n")};
     struct mo_err e;
 
     *t = (struct site){.l = mo_loop_new(NULL, &e)};
@@ -559,15 +561,15 @@ static size_t times(struct mo_span s, struct mo_span what)
     return n;
 }
 
-/* Its own lines replace those of every answer, on that answer only. */
-static void an_answer_has_its_own_common_lines(void **state)
+/* Its own policy replaces that of every answer, on that answer only. */
+static void an_answer_has_its_own_policy(void **state)
 {
     static const struct {
         const char *path, *has, *lacks;
     } answers_of[] = {
-        {"/?1", "\r\nX-Lines: all\r\n", "X-Lines: own"},
-        {"/own", "\r\nX-Lines: own\r\n", "X-Lines: all"},
-        {"/?2", "\r\nX-Lines: all\r\n", "X-Lines: own"},
+        {"/?1", "\r\nContent-Security-Policy: all\r\n", "Policy: own"},
+        {"/own", "\r\nContent-Security-Policy: own\r\n", "Policy: all"},
+        {"/?2", "\r\nContent-Security-Policy: all\r\n", "Policy: own"},
     };
     struct client c;
     struct want w = {.answers = 0, .c = &c};
@@ -1053,7 +1055,7 @@ int main(void)
         cmocka_unit_test(huge_heads_are_refused),
         cmocka_unit_test(head_has_no_body),
         cmocka_unit_test(kinds_of_answers_do_not_mix),
-        cmocka_unit_test(an_answer_has_its_own_common_lines),
+        cmocka_unit_test(an_answer_has_its_own_policy),
         cmocka_unit_test(bodies_of_any_size_come_back),
         cmocka_unit_test(continue_is_said_when_the_body_is_wanted),
         cmocka_unit_test(the_last_request_says_close),

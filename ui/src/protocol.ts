@@ -187,6 +187,7 @@ const ready = object({
   provider: or(str, ''),
   model: or(str, ''),
   title: or(str, ''),
+  system: or(str, ''), // instructions of the person for the model
   tools: or(list(tool), []),
   toolsOff: or(list(switched), []),
   resumed: or(bool, false),
@@ -251,7 +252,7 @@ export const EVENTS = {
   'system:ready': [ready, any],
   'session:history': [history, any],
   'session:entry': [entry, any],
-  'session:about': [object({ title: or(str, '') }), any],
+  'session:about': [object({ title: or(str, ''), system: or(str, '') }), any],
   'session:branches': [object({ branches: list(branch) }), any],
   'agent:thinking': [any, any],
   'agent:delta': [object({ turnId: or(str, ''), text: str }), any],

@@ -5,8 +5,8 @@
 
 #define RULE_TITLE_MAX 80
 
-static const char *const members[] = {"title", "named", "pinned", "archived",
-                                      "tags"};
+static const char *const members[] = {"title",    "named", "pinned",
+                                      "archived", "tags",  "system"};
 
 /* --- titles -------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ void mo_about_title(struct mo_span message, struct mo_buf *out)
 
 static int put_title(struct mo_jw *w, struct mo_json v, struct mo_err *e)
 {
-    mo_autobuf struct mo_buf text = {.max = MO_ABOUT_MAX};
+    mo_autobuf struct mo_buf text = {.max = 4096};
     mo_autobuf struct mo_buf line = {.max = MO_ABOUT_MAX};
     struct mo_span rest;
 
@@ -114,6 +114,28 @@ static int put_tags(struct mo_jw *w, struct mo_json v, struct mo_err *e)
     return rc;
 }
 
+static bool has_controls(struct mo_span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] < ' ' && !strchr("\t\n\r", s.p[i]))
+            return true;
+    return false;
+}
+
+static int put_system(struct mo_jw *w, struct mo_json v, struct mo_err *e)
+{
+    mo_autobuf struct mo_buf text = {.max = MO_ABOUT_SYSTEM_MAX};
+
+    if (!mo_json_is(v, MO_JSON_STRING) || mo_json_str_buf(v, &text) < 0 ||
+        has_controls(mo_buf_view(&text)))
+        return mo_fail(e, MO_EINVAL,
+                       "system is a text of at most %d bytes, without control "
+                       "characters",
+                       MO_ABOUT_SYSTEM_MAX);
+    mo_jw_member(w, "system", mo_span_trim(mo_buf_view(&text)));
+    return 0;
+}
+
 int mo_about_change(struct mo_json wish, struct mo_buf *change,
                     struct mo_err *e)
 {
@@ -121,12 +143,14 @@ int mo_about_change(struct mo_json wish, struct mo_buf *change,
     struct mo_json pinned = mo_json_get(wish, "pinned");
     struct mo_json archived = mo_json_get(wish, "archived");
     struct mo_json tags = mo_json_get(wish, "tags");
+    struct mo_json system = mo_json_get(wish, "system");
     struct mo_jw w = mo_jw_object(change);
     int rc = 0;
 
-    if (!title.p && !pinned.p && !archived.p && !tags.p)
+    if (!title.p && !pinned.p && !archived.p && !tags.p && !system.p)
         return mo_fail(e, MO_EINVAL,
-                       "the body is {title?, pinned?, archived?, tags?}");
+                       "the body is {title?, pinned?, archived?, tags?, "
+                       "system?}");
     if (title.p)
         rc = put_title(&w, title, e);
     if (rc == 0 && pinned.p)
@@ -135,6 +159,8 @@ int mo_about_change(struct mo_json wish, struct mo_buf *change,
         rc = put_flag(&w, "archived", archived, e);
     if (rc == 0 && tags.p)
         rc = put_tags(&w, tags, e);
+    if (rc == 0 && system.p)
+        rc = put_system(&w, system, e);
     mo_jw_end(&w);
     if (rc == 0 && mo_buf_err(change))
         rc = mo_fail(e, mo_buf_err(change), "the request is too long");
@@ -146,7 +172,8 @@ static bool is_nothing(struct mo_json v)
     bool on = true;
 
     return (mo_json_bool(v, &on) == 0 && !on) ||
-           (mo_json_is(v, MO_JSON_ARRAY) && mo_json_len(v) == 0);
+           (mo_json_is(v, MO_JSON_ARRAY) && mo_json_len(v) == 0) ||
+           mo_json_str_eq(v, MO_SPAN(""));
 }
 
 void mo_about_apply(struct mo_json doc, struct mo_json change,

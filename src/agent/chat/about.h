@@ -1,9 +1,12 @@
 /* about.h - what a person says about a conversation: its title, whether it is
- * pinned or archived, its tags.
+ * pinned or archived, its tags, its instructions.
  *
  * They are members of the document that the session keeps (session_memory.h):
  *
- *   "title":"...","named":true,"pinned":true,"archived":true,"tags":["..."]
+ *   "title":"...","named":true,"pinned":true,"archived":true,"tags":["..."],
+ *   "system":"..."
+ *
+ * `system` are instructions for the model, behind those of the operator.
  *
  * Pure. A change is such a document with the members that change. */
 #ifndef MO_AGENT_CHAT_ABOUT_H
@@ -11,17 +14,19 @@
 
 #include "codec/json/json.h"
 
-#define MO_TITLE_MAX     120 /* bytes; longer titles are cut */
-#define MO_ABOUT_TAGS    8
-#define MO_ABOUT_TAG_MAX 40 /* bytes of one */
-#define MO_ABOUT_MAX     ((size_t)4096)
+#define MO_TITLE_MAX        120 /* bytes; longer titles are cut */
+#define MO_ABOUT_TAGS       8
+#define MO_ABOUT_TAG_MAX    40   /* bytes of one */
+#define MO_ABOUT_SYSTEM_MAX 8192 /* bytes of the instructions */
+#define MO_ABOUT_MAX        ((size_t)24 * 1024)
 
-/* Checks what a client wants ({title?, pinned?, archived?, tags?}) and writes
+/* Checks what a client wants ({title?, pinned?, archived?, tags?,
+ * system?}) and writes
  * it as a change. A title is marked as given by hand. */
 int mo_about_change(struct mo_json wish, struct mo_buf *change,
                     struct mo_err *e);
 /* Writes the document with the change: its members replace those of the
- * document. false and [] are left out. */
+ * document. false, [] and "" are left out. */
 void mo_about_apply(struct mo_json doc, struct mo_json change,
                     struct mo_buf *out);
 /* The title of a conversation that begins with this message: its first line

@@ -168,7 +168,7 @@ int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
 
 static uint64_t count_tool_bytes(const struct chat *c)
 {
-    uint64_t n = c->agent->o.instructions.n;
+    uint64_t n = c->agent->o.instructions.n + c->labels.len;
 
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);

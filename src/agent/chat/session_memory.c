@@ -177,7 +177,8 @@ static void read_rule(struct chat *c, struct mo_json v)
 /* The title, and the rest of what is said about the conversation. */
 static void read_about(struct chat *c, struct mo_json doc)
 {
-    static const char *const labels[] = {"named", "pinned", "archived", "tags"};
+    static const char *const labels[] = {"named", "pinned", "archived", "tags",
+                                         "system"};
     struct mo_jw w;
 
     mo_buf_reset(&c->title);

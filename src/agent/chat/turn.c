@@ -334,17 +334,33 @@ static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
     return n;
 }
 
+/* The operator's instructions, then those of the conversation. */
+static void put_instructions(const struct chat *c, struct mo_buf *b)
+{
+    struct mo_span ours = c->agent->o.instructions;
+    struct mo_json_doc labels;
+    struct mo_json theirs;
+
+    mo_buf_span(b, ours.n > 0 ? ours
+                              : mo_span(our_instructions,
+                                        sizeof(our_instructions) - 1));
+    if (mo_json_parse(mo_buf_view(&c->labels), 0, &labels, NULL) < 0)
+        return;
+    theirs = mo_json_get(labels.root, "system");
+    if (!mo_json_is(theirs, MO_JSON_STRING))
+        return;
+    mo_buf_puts(b, "\n\nInstructions of the person for this conversation:\n");
+    (void)mo_json_str_buf(theirs, b);
+}
+
 int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
                  const struct mo_llm_cb *cb, struct mo_err *e)
 {
-    struct mo_span system = c->agent->o.instructions;
+    mo_autobuf struct mo_buf system = {.max = MO_ENTRY_MAX};
     mo_autofree struct mo_llm_tool *tools =
         mo_alloc((mo_tools_count(c->tools) + 1) * sizeof(*tools));
     struct mo_llm_request r = {
         .model = mo_buf_cstr(&c->model.id) + c->model.own,
-        .system = system.n > 0
-                      ? system
-                      : mo_span(our_instructions, sizeof(our_instructions) - 1),
         .tools = tools,
         .entries = s->v,
         .nentries = s->n,
@@ -354,8 +370,10 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
         .conversation = mo_span_cstr(c->id),
     };
 
-    if (tools == NULL)
+    put_instructions(c, &system);
+    if (tools == NULL || mo_buf_err(&system))
         return mo_fail(e, MO_ENOMEM, "out of memory");
+    r.system = mo_buf_view(&system);
     r.ntools = list_tools(c, tools);
     return mo_llm_start(c->model.llm, &r, cb, c, &c->turn.asking, e);
 }

@@ -111,6 +111,7 @@ export interface About {
   pinned?: boolean;
   archived?: boolean;
   tags?: string[];
+  system?: string;
 }
 export const changeSession = (id: string, about: About): Promise<unknown> =>
   post(sessionAt(id), (v) => v, about, 'PATCH');
@@ -139,8 +140,8 @@ export const fetchEntries = (
 export const searchAll = (words: string): Promise<Found> =>
   get(`/api/search?limit=50&q=${encodeURIComponent(words)}`, readFound);
 
-export const exportPath = (id: string): string =>
-  `/api/sessions/${encodeURIComponent(id)}/history?format=markdown`;
+export const exportPath = (id: string, format: 'markdown' | 'html' | 'json' = 'markdown'): string =>
+  `${sessionAt(id)}/history?format=${format}`;
 
 const serverAt = (name: string): string =>
   `/api/servers/${encodeURIComponent(name)}`;

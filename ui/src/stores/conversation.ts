@@ -119,6 +119,7 @@ export const useConversationStore = defineStore('conversation', () => {
     [...calls.values()].filter((c) => c.state === 'running'));
   // The server's; an older one says none, and a reader of a closed one gets none.
   const givenTitle = ref('');
+  const instructions = ref('');
   const title = computed(() => {
     const first = entries.value.find((e) => e.role === 'user');
     return givenTitle.value || (first ? firstLine(textOf(first), 60) : '');
@@ -356,6 +357,7 @@ export const useConversationStore = defineStore('conversation', () => {
     'system:ready': (r) => {
       ready.value = r;
       givenTitle.value = r.title;
+      instructions.value = r.system;
       joined.value = true;
       shared.value = r.shared;
       approvals.value = r.approvals;
@@ -371,6 +373,7 @@ export const useConversationStore = defineStore('conversation', () => {
     'session:entry': addEntry,
     'session:about': (a) => {
       givenTitle.value = a.title;
+      instructions.value = a.system;
     },
     'session:branches': (b) => {
       branches.value = b.branches;
@@ -495,7 +498,7 @@ export const useConversationStore = defineStore('conversation', () => {
     entries.value = [];
     isLoading.value = false;
     earlier.value = 0;
-    givenTitle.value = '';
+    givenTitle.value = instructions.value = '';
     branches.value = [];
     calls.clear();
     questions.value = [];
@@ -630,7 +633,7 @@ export const useConversationStore = defineStore('conversation', () => {
     stop: () => request('agent:cancel'),
     reset: () => request('history:reset'),
     end: () => request('session:close', { keep: true }),
-    changeModel, branches, editMessage,
+    changeModel, instructions, branches, editMessage,
     regenerate: (seq: number) => request('turn:regenerate', { seq }),
     goOn: () => request('turn:continue'),
     switchBranch: (seq: number) => request('branch:switch', { seq }),

@@ -14,6 +14,10 @@ export const list = {
   'list.filter': 'Show conversations',
   'list.all': 'All conversations',
   'list.notChanged': 'The conversation was not changed: {why}',
+  'export.as': 'Export as',
   'rename.tags': 'Tags',
   'rename.tagsHint': 'work, travel',
+  'system.label': 'Instructions for this conversation',
+  'system.hint': 'How the model should answer. Your operator’s instructions come first.',
+  'system.save': 'Save instructions',
 } as const;
