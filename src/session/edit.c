@@ -6,8 +6,9 @@
 #include "codec/json/json.h"
 #include "session/priv.h"
 
-#define WAIT_MS 3000 /* for the lease: somebody is just opening or leaving it  \
-                      */
+#define WAIT_MS                                                                \
+    3000 /* for the lease: somebody is just opening or leaving it              \
+          */
 
 struct edit {
     struct mo_sessions *ss;

@@ -7,17 +7,15 @@
  *   GET    /api/sessions              all sessions, last used first
  *   GET    /api/sessions/ID           one session
  *   DELETE /api/sessions/ID           end it; ?forget=true deletes its history
- *   PATCH  /api/sessions/ID           {title?, pinned?, archived?, tags?, system?}
- *   GET    /api/sessions/ID/calls     its calls, who decided them and how long
- *                                     they took; not their results
- *   GET    /api/sessions/ID/connections  which hosts its box talked to
- *   GET    /api/sessions/ID/history   its conversation; ?format=
- *                                     markdown, html or json: all of it, as a
- *                                     document (api_export.h)
- *   GET    /api/sessions/ID/shares    with whom it is shared (api_shares.c)
- *   PUT    /api/sessions/ID/shares    {with, may}: share it, or withdraw
- *   DELETE /api/sessions/ID/shares    withdraw all
- *   GET    /api/sessions/ID/offers    prompts and resources of the servers
+ *   PATCH  /api/sessions/ID           {title?, pinned?, archived?, tags?,
+ * system?} GET    /api/sessions/ID/calls     its calls, who decided them and
+ * how long they took; not their results GET    /api/sessions/ID/connections
+ * which hosts its box talked to GET    /api/sessions/ID/history   its
+ * conversation; ?format= markdown, html or json: all of it, as a document
+ * (api_export.h) GET    /api/sessions/ID/shares    with whom it is shared
+ * (api_shares.c) PUT    /api/sessions/ID/shares    {with, may}: share it, or
+ * withdraw DELETE /api/sessions/ID/shares    withdraw all GET
+ * /api/sessions/ID/offers    prompts and resources of the servers
  *                                     (api_offers.c)
  *   POST   /api/sessions/ID/prompt    {name, arguments?}: get a prompt
  *   POST   /api/sessions/ID/resource  {uri, subscribe?}: read a resource
