@@ -157,15 +157,16 @@ function listPackages(also: Set<string>): Plugin {
   };
 }
 
-/** Preloads the fonts with the page, so that text is laid out only once. */
-function fontsFirst(): Plugin {
+/** Preloads the font of the page, so that text is laid out only once. That of code
+ *  is loaded with the first code. */
+function fontFirst(): Plugin {
   return {
-    name: 'fonts-first',
+    name: 'font-first',
     apply: 'build',
     transformIndexHtml: {
       order: 'post',
       handler: (_html, { bundle }) => Object.keys(bundle ?? {})
-        .filter((name) => /(inter|jetbrains).*\.woff2$/.test(name))
+        .filter((name) => /inter.*\.woff2$/.test(name))
         .map((name) => ({
           tag: 'link',
           attrs: {
@@ -181,7 +182,7 @@ function fontsFirst(): Plugin {
 const inDiagrams = new Set<string>();
 
 export default defineConfig({
-  plugins: [diagramFrame(inDiagrams), listPackages(inDiagrams), vue(), tailwind(), fontsFirst(), packed()],
+  plugins: [diagramFrame(inDiagrams), listPackages(inDiagrams), vue(), tailwind(), fontFirst(), packed()],
   define: {
     __VUE_OPTIONS_API__: 'false',
     __VUE_PROD_DEVTOOLS__: 'false',
