@@ -1,0 +1,27 @@
+// content - texts of answers and results: tables, diagrams, resources, in Chinese.
+
+export const content = {
+  'content.table': '表格',
+  'content.copyCsv': '复制为 CSV',
+  'content.footnotes': '脚注',
+  'content.diagram': '图表',
+  'content.drawing': '正在绘制图表…',
+  'content.diagramFailed': '无法绘制此图表：',
+  'content.showSource': '显示源代码',
+  'content.showDiagram': '显示图表',
+  'content.showAll': '全部显示（{size}）',
+  'content.rows': { other: '{n} 行' },
+  'content.moreRows': { other: '再显示 {n} 行' },
+  'content.copyJson': '复制为 JSON',
+  'content.asText': '显示为文本',
+  'content.asTable': '显示为表格',
+  'content.sound': '来自 {name} 的音频',
+  'content.link': '资源链接',
+  'content.resource': '资源',
+  'content.open': '打开',
+  'content.close': '关闭',
+  'content.openLink': '在新标签页中打开',
+  'content.download': '下载',
+  'content.notBytes': '内容不是有效的 base64。',
+  'content.progress': '{name} 的进度',
+};

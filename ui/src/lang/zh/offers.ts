@@ -1,0 +1,25 @@
+// offers - texts of the tools, prompts and resources in the composer, in Chinese.
+
+export const offers = {
+  'offers.tools': '此对话中的工具',
+  'offers.toolsWhy': '已开启的工具会提供给模型。更改从下一轮开始生效。管理员的规则仍然适用。',
+  'offers.someTools': '{on} / {all} 个工具',
+  'offers.allOf': '{server} 的所有工具',
+  'offers.searched': '其工具通过搜索查找',
+  'offers.filter': '筛选工具',
+  'offers.close': '关闭',
+  'offers.prompts': '服务器的提示词',
+  'offers.resources': '服务器的资源',
+  'offers.none': '没有匹配项。',
+  'offers.loading': '正在加载…',
+  'offers.template': '模板',
+  'offers.insert': '插入',
+  'offers.attach': '附加',
+  'offers.cancel': '取消',
+  'offers.from': '来自 {server}',
+  'offers.required': '必填',
+  'offers.reading': '正在读取资源…',
+  'offers.notText': '{uri} 不是文本，无法附加。',
+  'offers.changed': '资源已更改：{uri}。重新附加即可发送新内容。',
+  'offers.attached': '{server} 的资源：{uri}',
+};
