@@ -1,0 +1,27 @@
+// content - texts of answers and results: tables, diagrams, resources, in German.
+
+export const content = {
+  'content.table': 'Tabelle',
+  'content.copyCsv': 'Als CSV kopieren',
+  'content.footnotes': 'Fußnoten',
+  'content.diagram': 'Diagramm',
+  'content.drawing': 'Diagramm wird gezeichnet…',
+  'content.diagramFailed': 'Dieses Diagramm konnte nicht gezeichnet werden: ',
+  'content.showSource': 'Quelltext anzeigen',
+  'content.showDiagram': 'Diagramm anzeigen',
+  'content.showAll': 'Alles anzeigen ({size})',
+  'content.rows': { one: '{n} Zeile', other: '{n} Zeilen' },
+  'content.moreRows': { one: '{n} weitere Zeile anzeigen', other: '{n} weitere Zeilen anzeigen' },
+  'content.copyJson': 'Als JSON kopieren',
+  'content.asText': 'Als Text anzeigen',
+  'content.asTable': 'Als Tabelle anzeigen',
+  'content.sound': 'Ton von {name}',
+  'content.link': 'Link zu einer Ressource',
+  'content.resource': 'Ressource',
+  'content.open': 'Öffnen',
+  'content.close': 'Schließen',
+  'content.openLink': 'In neuem Tab öffnen',
+  'content.download': 'Herunterladen',
+  'content.notBytes': 'Der Inhalt ist kein gültiges base64.',
+  'content.progress': 'Fortschritt von {name}',
+};

@@ -1,0 +1,25 @@
+// offers - texts of the tools, prompts and resources in the composer, in German.
+
+export const offers = {
+  'offers.tools': 'Tools in dieser Unterhaltung',
+  'offers.toolsWhy': 'Dem Modell werden die eingeschalteten Tools angeboten. Änderungen gelten ab der nächsten Runde. Regeln des Administrators gelten weiterhin.',
+  'offers.someTools': '{on} von {all} Tools',
+  'offers.allOf': 'Alle Tools von {server}',
+  'offers.searched': 'Tools werden per Suche gefunden',
+  'offers.filter': 'Tools filtern',
+  'offers.close': 'Schließen',
+  'offers.prompts': 'Prompts von Servern',
+  'offers.resources': 'Ressourcen von Servern',
+  'offers.none': 'Keine Treffer.',
+  'offers.loading': 'Wird geladen…',
+  'offers.template': 'Vorlage',
+  'offers.insert': 'Einfügen',
+  'offers.attach': 'Anhängen',
+  'offers.cancel': 'Abbrechen',
+  'offers.from': 'Von {server}',
+  'offers.required': 'erforderlich',
+  'offers.reading': 'Ressourcen werden gelesen…',
+  'offers.notText': '{uri} ist kein Text und kann nicht angehängt werden.',
+  'offers.changed': 'Eine Ressource hat sich geändert: {uri}. Zum Senden des neuen Inhalts bitte erneut anhängen.',
+  'offers.attached': 'Ressource von {server}: {uri}',
+};
