@@ -1,8 +1,10 @@
 import { parse } from 'vue/compiler-sfc';
 import { NodeTypes, type RootNode, type TemplateChildNode } from '@vue/compiler-core';
 import { describe, expect, test } from 'vitest';
-import { pick, t, textOf, type Key } from '../src/lang';
+import { pick, t, textOf, type Key, type Texts } from '../src/lang';
+import { de } from '../src/lang/de';
 import { en } from '../src/lang/en';
+import { zh } from '../src/lang/zh';
 
 const SOURCES = Object.fromEntries(
   Object.entries(import.meta.glob<string>('../src/**/*.{vue,ts}', { query: '?raw', import: 'default', eager: true }))
@@ -79,7 +81,7 @@ describe('every text has a key', () => {
     expect(sentencesIn(read(f))).toEqual([]);
   });
   test('every key is used', () => {
-    const all = [...files('.vue'), ...files('.ts')].filter((f) => !f.startsWith('lang/en')).map(read).join('\n');
+    const all = [...files('.vue'), ...files('.ts')].filter((f) => !/^lang\/(en|de|zh)/.test(f)).map(read).join('\n');
     const made = [...all.matchAll(/t\(`([\w.]+)\$\{/g)].map((m) => m[1] ?? '');
     const unused = Object.keys(en).filter((k) =>
       !all.includes(`'${k}'`) && !all.includes(`"${k}"`) && !made.some((m) => k.startsWith(m)));
@@ -104,5 +106,22 @@ describe('texts', () => {
       const text = en[key];
       if (typeof text !== 'string') expect(text.other, key).toMatch(/\{n\}/);
     }
+  });
+});
+
+describe.each([['German', de], ['Chinese', zh]] as [string, Texts][])('%s', (_, there) => {
+  const forms = (v: Texts[Key]): string[] => (typeof v === 'string' ? [v] : Object.values(v));
+  const places = (v: Texts[Key]): string[] =>
+    [...new Set(forms(v).flatMap((f) => [...f.matchAll(/\{(\w+)\}/g)].map((m) => m[1] ?? '')))].sort();
+  test('has every text, with the same placeholders', () => {
+    for (const key of Object.keys(en) as Key[]) {
+      expect(forms(there[key]).every(Boolean), key).toBe(true);
+      expect(places(there[key]), key).toEqual(places(en[key]));
+    }
+    expect(Object.keys(there).sort()).toEqual(Object.keys(en).sort());
+  });
+  test('differs from English, but for names and words of MCP', () => {
+    const same = (Object.keys(en) as Key[]).filter((k) => JSON.stringify(there[k]) === JSON.stringify(en[k]));
+    expect(same.length).toBeLessThan(Object.keys(en).length / 12);
   });
 });

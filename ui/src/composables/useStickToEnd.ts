@@ -1,5 +1,6 @@
 // useStickToEnd - keeps a scroll container at its end while content is added,
-// until the user scrolls up; continues when they scroll back to the end.
+// until the user scrolls up; continues when they scroll back to the end. An element
+// that must be seen (`head`) is not scrolled past.
 //
 // Row heights change while scrolling to the end, so the position is set again
 // for a few frames, unless the user interacts.
@@ -9,10 +10,11 @@ import { onScopeDispose, ref, watch, type Ref } from 'vue';
 const NEAR = 48; // px from the end that count as the end
 const FRAMES = 10; // until row heights are stable
 const HAND_MS = 3000; // inertial scrolling lasts so long
+const ABOVE = 12; // px between the head and the top
 
 const HANDS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const;
 
-export function useStickToEnd(box: Ref<HTMLElement | null>) {
+export function useStickToEnd(box: Ref<HTMLElement | null>, head = (): Element | null => null) {
   const atEnd = ref(true);
   let watcher: ResizeObserver | null = null;
   let from: HTMLElement | null = null;
@@ -33,11 +35,17 @@ export function useStickToEnd(box: Ref<HTMLElement | null>) {
       atEnd.value = false;
     last = b.scrollTop;
   };
+  const target = (b: HTMLElement): number => {
+    const first = head();
+    if (!first) return b.scrollHeight;
+    const above = first.getBoundingClientRect().top - b.getBoundingClientRect().top + b.scrollTop;
+    return Math.min(b.scrollHeight, above - ABOVE);
+  };
   const go = () => {
     const b = box.value;
     frame = 0;
     if (!b || left <= 0) return;
-    b.scrollTop = b.scrollHeight;
+    b.scrollTop = target(b);
     last = b.scrollTop;
     left--;
     frame = requestAnimationFrame(go);

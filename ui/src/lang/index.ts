@@ -1,9 +1,10 @@
-// lang - all texts of the page by key (en/), in the language of the browser if
-// there is a translation.
+// lang - all texts of the page by key (en/), in the language that was chosen in
+// this browser, or else in the browser's if there is a translation.
 //
-// A translation is a file like en.ts with the same keys, and an entry in LANGS.
-// Texts contain {placeholders}; texts with a count have one form per plural
-// category (Intl.PluralRules). Texts of servers are not translated.
+// A translation is a file like en.ts with the same keys, and an entry in LANGS; it
+// is loaded before anything that uses this file. Texts contain {placeholders}; texts
+// with a count have one form per plural category (Intl.PluralRules). Texts of
+// servers are not translated.
 
 import { en } from './en';
 
@@ -19,7 +20,26 @@ type Values<K extends Key> = Record<Places<(typeof en)[K]>, string | number>;
 type Args<K extends Key> =
   [Places<(typeof en)[K]>] extends [never] ? [] : [Values<K>];
 
-const LANGS: Record<string, Texts> = { en };
+/** The languages, each with its own name and its texts; English is always there. */
+export const LANGS: Record<string, { name: string; tag?: string; load?: () => Promise<Texts> }> = {
+  en: { name: 'English' },
+  de: { name: 'Deutsch', load: async () => (await import('./de')).de },
+  zh: { name: '简体中文', tag: 'zh-Hans', load: async () => (await import('./zh')).zh },
+};
+const KEY = 'mo.lang';
+
+/** The language chosen in this browser; empty: the browser's own. */
+export function chosen(): string {
+  const v = typeof localStorage === 'undefined' ? '' : localStorage.getItem(KEY) ?? '';
+  return Object.hasOwn(LANGS, v) ? v : '';
+}
+
+/** Keeps the choice and shows the page in that language. */
+export function choose(name: string): void {
+  if (name) localStorage.setItem(KEY, name);
+  else localStorage.removeItem(KEY);
+  location.reload();
+}
 
 /** The first preferred language that is available. */
 export function pick(wanted: readonly string[], there: string[]): string {
@@ -30,9 +50,16 @@ export function pick(wanted: readonly string[], there: string[]): string {
   return 'en';
 }
 
+/** English, if the texts cannot be loaded. */
+async function load(name: string): Promise<[string, Texts]> {
+  const texts = await LANGS[name]?.load?.().catch(() => undefined);
+  return texts ? [name, texts] : ['en', en];
+}
+
 const wanted = typeof navigator === 'undefined' ? [] : navigator.languages;
-export const lang = pick(wanted, Object.keys(LANGS));
-const texts: Texts = LANGS[lang] ?? en;
+const known = chosen() || pick(wanted, Object.keys(LANGS));
+export const [lang, texts] = known === 'en' ? ['en', en as Texts] : await load(known);
+if (typeof document !== 'undefined') document.documentElement.lang = LANGS[lang]?.tag ?? lang;
 let rules: Intl.PluralRules | null = null; // created when first needed
 let numbers: Intl.NumberFormat | null = null;
 

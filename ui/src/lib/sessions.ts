@@ -23,4 +23,4 @@ export const tagsOf = (list: Session[]): string[] =>
 
 /** The tags of a text, between commas; each once. */
 export const readTags = (text: string): string[] =>
-  [...new Set(text.split(',').map((x) => x.trim()).filter(Boolean))];
+  [...new Set(text.split(/[,，、]/).map((x) => x.trim()).filter(Boolean))];
