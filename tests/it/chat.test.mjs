@@ -310,7 +310,7 @@ describe('for scripts', () => {
     assert.equal(code, 0);
     const events = out.trim().split('\n').map((l) => JSON.parse(l));
     const names = events.map((e) => e.event).filter((e) => !/delta|progress|log/.test(e));
-    assert.deepEqual(names, ['system:ready', 'session:history', 'session:entry', 'agent:thinking',
+    assert.deepEqual(names, ['system:ready', 'session:history', 'session:about', 'session:entry', 'agent:thinking',
       'session:entry', 'tool:approval_required', 'tool:resolved', 'agent:thinking', 'tool:output',
       'session:entry', 'agent:thinking', 'session:entry', 'agent:response', 'session:closed']);
     assert.equal(events.find((e) => e.event === 'agent:response').args[0], 'fine');
