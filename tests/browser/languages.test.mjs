@@ -15,15 +15,16 @@ const words = (page) => page.evaluate(() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let n = walk.nextNode(); n; n = walk.nextNode()) {
     const at = n.parentElement;
-    if (at.closest('code, pre, kbd, option, script, style, [lang="en"], .mono') || !at.checkVisibility()) continue;
+    if (at.closest('code, pre, kbd, option, script, style, .mono, [data-example], .pill') || !at.checkVisibility()) continue;
     left.push(...(n.data.match(/[A-Za-z]{3,}/g) ?? []));
   }
   return [...new Set(left)];
 });
 
-// Names, words of MCP, what the server says, and the demo model's own name.
+// Names and words of MCP. Examples are for the demo model, which knows English only;
+// the marks at the top name the model and the sandbox.
 const NAMES = new Set(('MCP Orchestrator Claude Gemini OpenAI Ollama Anthropic Google Token API URL JSON HTTP SSE stdio ' +
-  'Docker Studio llama cpp Desktop Demo demo sandbox Esc Enter Shift Ctrl Tab Markdown Webhook SQLite Redis').split(' '));
+  'Docker Studio llama cpp Desktop demo CPU mcp NAME gateway view Esc Enter Shift Ctrl Tab Markdown Webhook SQLite Redis').split(' '));
 
 describe('languages', { skip }, () => {
   let bench;
@@ -61,14 +62,15 @@ describe('languages', { skip }, () => {
   });
 
   test('no view has English words of its own', async () => {
+    const english = [];
     const page = await bench.visit('/', { locale: 'zh-CN' });
     for (const view of views) {
       await page.goto(new URL(view, page.url()).href);
       await page.locator('main, [role=main]').first().waitFor();
       await until(async () => (await page.locator('body').innerText()).length > 60, `the view ${view}`);
-      const left = (await words(page)).filter((w) => !NAMES.has(w));
-      assert.deepEqual(left, [], `${view}: ${left.join(' ')}`);
+      english.push(...(await words(page)).filter((w) => !NAMES.has(w)).map((w) => `${view} ${w}`));
     }
+    assert.deepEqual(english, []);
     await leave(page);
   });
 });

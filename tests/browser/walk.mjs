@@ -257,7 +257,7 @@ async function end() {
   });
   await step('offline', async () => {
     await bench.stopServer();
-    await page.getByText('Reconnecting… your messages are saved.').waitFor();
+    await page.locator('[data-sheet-lost]').waitFor();
   });
 }
 
@@ -271,7 +271,7 @@ bench = await Bench.open({
 });
 try {
   await fetch(`${bench.server.url}/api/servers/everything/test`, { method: 'POST' });
-  page = await bench.visit('/', { reducedMotion: 'reduce' });
+  page = await bench.visit('/', { reducedMotion: 'reduce', deviceScaleFactor: 0.66 });
   for (const part of [setUp, decide, files, answers, servers, composer, end]) await part();
   if (at !== 40) throw new Error(`${at} steps`);
 } finally {
