@@ -379,8 +379,8 @@ size_t mo_llm_demo_steps(struct mo_span text,
     "I am the built-in demo, not a language model: I understand a few plain "  \
     "sentences and use your tools for them."
 #define KEY                                                                    \
-    "For a real model set ANTHROPIC_API_KEY, GEMINI_API_KEY or "               \
-    "OPENAI_API_KEY, or start Ollama, and choose it in the list of models."
+    "For a real model press Add a model in the page's settings, or set "       \
+    "ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENAI_API_KEY, or start Ollama."
 #define HELP                                                                   \
     "Try:\n- list the files\n- write hello to a.txt, then show it\n"           \
     "- search for hello\n- replace hello with goodbye in a.txt\n"              \
