@@ -175,7 +175,7 @@ describe('one conversation', () => {
     // It goes on in a new box, and nothing waits.
     const back = house.tab({ session: tab.session });
     const { ready, history } = await back.ready();
-    assert.equal(ready.workspace, 'lost');
+    assert.equal(ready.workspace, 'kept');
     assert.deepEqual([history.pending, history.turn], [[], null]);
     assert.deepEqual(roles(history.messages), ['user', 'assistant', 'tool', 'assistant']);
     assert.equal(history.messages[2].results[0].state, 'rejected');

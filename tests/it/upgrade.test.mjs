@@ -83,11 +83,11 @@ test('doctor tells the versions, and of servers that speak another protocol', as
     assert.equal(fine.health, 'ok');
     assert.equal(fine.text, 'state directory: format 1, database: format 5');
     const db = new DatabaseSync(join(at, 'state/mcp-orchestrator.db'));
-    db.exec(`INSERT INTO mark VALUES ('peer:other', '{"unix":"/x","protocol":[2,3]}')`);
+    db.exec(`INSERT INTO mark VALUES ('peer:other', '{"unix":"/x","protocol":[3,4]}')`);
     db.close();
     const mixed = await versions();
     assert.equal(mixed.health, 'warn');
-    assert.match(mixed.text, /server other speaks versions 2 to 3 between servers/);
+    assert.match(mixed.text, /server other speaks versions 3 to 4 between servers/);
   } finally {
     await rm(at, { recursive: true });
   }

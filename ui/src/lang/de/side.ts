@@ -40,5 +40,6 @@ export const side = {
   'box.resetAsk': 'In dieser Sandbox neu beginnen?',
   'box.resetWhat': 'Die Unterhaltung beginnt leer: Das Modell sieht die bisherigen Nachrichten nicht mehr. Die Sandbox und ihre Dateien bleiben.',
   'box.endAsk': 'Diese Sandbox beenden?',
+  'box.endKept': 'Die Sandbox endet, ein wartender Aufruf wird abgelehnt. Ihre Dateien und die Unterhaltung bleiben: Mit der nächsten Nachricht startet eine neue Sandbox mit ihnen.',
   'box.endWhat': 'Die Sandbox und ihre Dateien werden gelöscht, ein wartender Aufruf wird abgelehnt. Die Unterhaltung bleibt in der Liste: Mit der nächsten Nachricht startet eine neue Sandbox.',
 };

@@ -40,5 +40,6 @@ export const side = {
   'box.resetAsk': 'Start over in this sandbox?',
   'box.resetWhat': 'The conversation starts empty: the model no longer sees the messages so far. The sandbox and its files stay.',
   'box.endAsk': 'End this sandbox?',
+  'box.endKept': 'The sandbox ends, and a call that waits is rejected. Its files and the conversation stay: the next message starts a new sandbox with them.',
   'box.endWhat': 'The sandbox and its files are deleted, and a call that waits is rejected. The conversation stays in the list: its next message starts a new sandbox.',
 } as const;
