@@ -107,12 +107,8 @@ static struct mo_catalog *two(enum mo_gw_prefix mode, const char *name,
     mo_catalog_lists_free(c->v[1].lists);
     c->v[0].lists = a;
     c->v[1].lists = b;
-    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        mo_catalog_view_free(c->view[k]);
-        c->view[k] =
-            mo_catalog_view_new((enum mo_cat_kind)k, mode, c->v, 2, NULL);
-        must(c->view[k] != NULL);
-    }
+    mo_catalog_unbuild(c);
+    must(mo_catalog_build(c) == 0);
     return c;
 }
 

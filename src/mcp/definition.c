@@ -535,8 +535,12 @@ struct mo_json mo_definition_mend(enum mo_definition_kind kind,
 
         mo_buf_reset(&one);
         fix = mend_item(kind, m.val, &one, &f);
-        if (mo_buf_err(&one))
+        if (mo_buf_err(&one) == MO_ETOOBIG) { /* repeated members were mended */
+            fix = FIX_REFUSE;
+            f = (struct fault){NULL, "it repeats members"};
+        } else if (mo_buf_err(&one)) {
             return (struct mo_json){NULL, 0};
+        }
         if (fix != FIX_NONE && !changed) {
             changed = true;
             mo_buf_putc(b, '[');

@@ -3,7 +3,8 @@
 #include "mcp/definition.h"
 #include "mo_test.h"
 
-#define IN "'inputSchema':{'type':'object'}"
+#define FIFTY "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define IN    "'inputSchema':{'type':'object'}"
 
 static void quote(const char *in, struct mo_buf *b)
 {
@@ -33,6 +34,10 @@ static const struct {
      "tool a (its inputSchema is not of type object)"},
     {"no object", MO_DEFINITION_TOOL, "{'name':'a','inputSchema':[]}", "",
      "tool a (its inputSchema is not an object)"},
+    {"repeated members that would grow", MO_DEFINITION_TOOL,
+     "{'name':'a'," IN ",'outputSchema':1,'outputSchema':1,'outputSchema':1,"
+     "'outputSchema':{'properties':{},'title':'" FIFTY FIFTY FIFTY FIFTY "'}}",
+     "", "tool a (it repeats members)"},
     {"the last of two counts", MO_DEFINITION_TOOL,
      "{'name':'a','inputSchema':3," IN "}", NULL, ""},
     {"properties as a list", MO_DEFINITION_TOOL,
