@@ -286,6 +286,7 @@ describe('the page', { skip }, () => {
     await page.getByLabel('Conversation name').fill('Doomed');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Doomed' }).waitFor();
+    await page.getByLabel('Conversation name').waitFor({ state: 'detached' }); // the title is told before the answer
     await page.keyboard.press('/');
     await page.keyboard.type('deleted one');
     await list.locator('[data-found] mark').getByText('deleted one').waitFor();
