@@ -40,7 +40,7 @@ const char *mo_session_end_reason(enum session_end how)
     return how == END_SLEEP ? "closed" : "killed";
 }
 
-/* Those of the requests that this end answers. */
+/* The requests that this end answers. */
 static void serve_kills(struct session *s, bool all)
 {
     mo_list_each_entry_safe (k, &s->kills, struct kill, node) {

@@ -206,7 +206,7 @@ void mo_session_cause_due(struct mo_timer *t);
 /* ending.c */
 /* Answers those requests to end the session. */
 void mo_session_answer_kills(struct mo_list *kills, const struct mo_err *why);
-/* What holds are told of an end that was asked for. */
+/* The reason that holds are told for an end that was asked for. */
 const char *mo_session_end_reason(enum session_end how);
 /* Begins to end the session. reason and why are passed to the holds; NULL:
  * there are none. */

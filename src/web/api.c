@@ -219,8 +219,9 @@ static void on_row_of(void *ctx, const struct mo_rows *rows,
         read_rows(j, &r, on_any_entry);
 }
 
-static void on_history(void *ctx, const struct mo_rows *rows,
-                       const struct mo_err *why)
+/* Without rows: is there such a session? */
+static void on_rows(void *ctx, const struct mo_rows *rows,
+                    const struct mo_err *why)
 {
     struct mo_api_job *j = ctx;
     struct mo_read r = {.kind = MO_READ_SESSION,
@@ -229,7 +230,7 @@ static void on_history(void *ctx, const struct mo_rows *rows,
     if (why)
         mo_api_error(j, why);
     else if (rows->n > 0)
-        put_history(j, rows);
+        j->found(j, rows);
     else
         read_rows(j, &r, on_row_of);
 }
@@ -247,7 +248,7 @@ static void read_history(struct mo_api_job *j)
     if (mo_api_export(j, r.conversation))
         return;
     j->found = put_history;
-    read_rows(j, &r, on_history);
+    read_rows(j, &r, on_rows);
 }
 
 /* --- its calls ----------------------------------------------------------- */
@@ -283,21 +284,6 @@ static void put_calls(struct mo_api_job *j, const struct mo_rows *rows)
     mo_api_reply(j, "application/json");
 }
 
-static void on_calls(void *ctx, const struct mo_rows *rows,
-                     const struct mo_err *why)
-{
-    struct mo_api_job *j = ctx;
-    struct mo_read r = {.kind = MO_READ_SESSION,
-                        .session = mo_span_cstr(j->id)};
-
-    if (why)
-        mo_api_error(j, why);
-    else if (rows->n > 0)
-        put_calls(j, rows);
-    else
-        read_rows(j, &r, on_row_of); /* is there such a session? */
-}
-
 static void read_calls(struct mo_api_job *j)
 {
     const struct mo_read r = {
@@ -308,7 +294,7 @@ static void read_calls(struct mo_api_job *j)
     };
 
     j->found = put_calls;
-    read_rows(j, &r, on_calls);
+    read_rows(j, &r, on_rows);
 }
 
 /* --- the hosts that its box talked to ------------------------------------- */

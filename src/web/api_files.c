@@ -56,7 +56,7 @@ struct transfer {
     struct mo_buf page, name; /* archive; name: JSON text of the last entry */
     struct mo_json_doc doc;
     struct mo_json_iter entries;
-    bool more;
+    bool more, executable; /* another page follows; mode of the last entry */
 };
 
 static void transfer_free(struct transfer *t)
@@ -400,11 +400,12 @@ static void send_buf(struct transfer *t, struct mo_buf *b)
 }
 
 static void put_entry_head(struct transfer *t, struct mo_buf *b,
-                           enum mo_tar_kind kind, bool executable)
+                           enum mo_tar_kind kind)
 {
     mo_autobuf struct mo_buf name = {.max = PATH_TEXT};
     struct mo_tar_entry e = {
-        .kind = kind, .mode = kind == MO_TAR_DIR || executable ? 0755 : 0644};
+        .kind = kind,
+        .mode = kind == MO_TAR_DIR || t->executable ? 0755 : 0644};
 
     (void)mo_json_str_buf((struct mo_json){t->name.p, t->name.len}, &name);
     if (kind == MO_TAR_DIR)
@@ -499,7 +500,7 @@ static void on_entry(void *ctx, struct mo_json result,
         return;
     }
     t->left = t->size;
-    put_entry_head(t, &b, MO_TAR_FILE, t->view);
+    put_entry_head(t, &b, MO_TAR_FILE);
     send_entry_part(t, &b);
 }
 
@@ -522,15 +523,14 @@ static void next_entry(struct transfer *t)
         if (mo_buf_set(&t->name, mo_json_text(mo_json_get(entry, "name"))) < 0)
             break;
         t->at = t->left = 0;
-        t->view = false; /* of the archive: the file is executable */
-        (void)mo_json_bool(mo_json_get(entry, "executable"), &t->view);
+        t->executable = mo_json_flag(entry, "executable");
         if (mo_json_str_eq(type, MO_SPAN("file"))) {
             ask_entry(t, on_entry);
             return;
         }
         if (mo_json_str_eq(type, MO_SPAN("directory"))) {
             (void)mo_json_u64(mo_json_get(entry, "mtime"), &t->mtime);
-            put_entry_head(t, &b, MO_TAR_DIR, false);
+            put_entry_head(t, &b, MO_TAR_DIR);
             send_buf(t, &b);
             return;
         }
@@ -785,7 +785,7 @@ static void on_audited(void *ctx, const struct mo_err *why)
         start(t);
 }
 
-/* Who changes what, before it is changed. */
+/* The row that says who changes which file; it comes before the change. */
 static void audit_change(struct transfer *t)
 {
     int64_t length = t->rq->head->content_length;

@@ -169,6 +169,19 @@ void mo_api_error(struct mo_api_job *j, const struct mo_err *why)
     mo_api_problem(j, s->status, s->name, why->msg);
 }
 
+void mo_api_answer(struct mo_api_job *j, struct mo_span json,
+                   const struct mo_err *why, const struct mo_api_status *rows)
+{
+    const struct mo_api_status *s = why ? mo_api_status(rows, why->code) : NULL;
+
+    if (!why)
+        mo_api_json(j, json, NULL);
+    else if (s->code)
+        mo_api_problem(j, s->status, s->name, why->msg);
+    else
+        mo_api_error(j, why);
+}
+
 void mo_api_refuse(struct mo_req *rq, const struct mo_api_status *rows,
                    const struct mo_err *why)
 {

@@ -87,6 +87,10 @@ struct mo_api_status {
 const struct mo_api_status *mo_api_status(const struct mo_api_status *rows,
                                           int code);
 void mo_api_error(struct mo_api_job *j, const struct mo_err *why);
+/* Answers with json, or with why by these rows; an error without a row as
+ * mo_api_error() does. */
+void mo_api_answer(struct mo_api_job *j, struct mo_span json,
+                   const struct mo_err *why, const struct mo_api_status *rows);
 void mo_api_refuse(struct mo_req *rq, const struct mo_api_status *rows,
                    const struct mo_err *why);
 /* False: the part is not there, and the request has been answered (503). */

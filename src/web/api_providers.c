@@ -48,17 +48,8 @@ static void on_changed(void *arg, struct mo_span json, const struct mo_err *why)
         {MO_ECLOSED, 503, "closing"},
         {0, 0, NULL},
     };
-    const struct mo_api_status *s;
 
-    if (!why) {
-        mo_api_json(arg, json, NULL);
-        return;
-    }
-    s = mo_api_status(rows, why->code);
-    if (s->code)
-        mo_api_problem(arg, s->status, s->name, why->msg);
-    else
-        mo_api_error(arg, why);
+    mo_api_answer(arg, json, why, rows);
 }
 
 static void change(struct mo_req *rq, struct mo_span body)

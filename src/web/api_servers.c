@@ -416,7 +416,7 @@ static void get_connections(void *ctx, struct mo_req *rq)
 
 /* --- managing the servers: changes --------------------------------------- */
 
-static void refuse(struct mo_api_job *j, const struct mo_err *why)
+static void on_changed(void *arg, struct mo_span json, const struct mo_err *why)
 {
     static const struct mo_api_status rows[] = {
         {MO_EPOLICY, 403, "manage_off"},
@@ -427,20 +427,8 @@ static void refuse(struct mo_api_job *j, const struct mo_err *why)
         {MO_ECLOSED, 503, "closing"},
         {0, 0, NULL},
     };
-    const struct mo_api_status *s = mo_api_status(rows, why->code);
 
-    if (s->code)
-        mo_api_problem(j, s->status, s->name, why->msg);
-    else
-        mo_api_error(j, why);
-}
-
-static void on_changed(void *arg, struct mo_span json, const struct mo_err *why)
-{
-    if (why)
-        refuse(arg, why);
-    else
-        mo_api_json(arg, json, NULL);
+    mo_api_answer(arg, json, why, rows);
 }
 
 static void change(struct mo_req *rq, struct mo_span body)
@@ -467,7 +455,7 @@ static void change(struct mo_req *rq, struct mo_span body)
     if (mo_span_is(rq->path, "/api/mcp/add") && !c.dry)
         j->status = 201; /* older clients look for it */
     if (mo_manage_change(api->manage, &c, on_changed, j, &e) < 0)
-        refuse(j, &e);
+        on_changed(j, mo_span(NULL, 0), &e);
 }
 
 /* --- servers by name ------------------------------------------------------ */
@@ -483,17 +471,8 @@ static void on_by_name(void *arg, struct mo_span json, const struct mo_err *why)
         {MO_ECLOSED, 503, "closing"},
         {0, 0, NULL},
     };
-    const struct mo_api_status *s = NULL;
 
-    if (!why) {
-        mo_api_json(arg, json, NULL);
-        return;
-    }
-    s = mo_api_status(rows, why->code);
-    if (s->code)
-        mo_api_problem(arg, s->status, s->name, why->msg);
-    else
-        mo_api_error(arg, why);
+    mo_api_answer(arg, json, why, rows);
 }
 
 static void ask_by_name(struct mo_req *rq, enum mo_by_name_verb verb,

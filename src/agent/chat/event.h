@@ -18,7 +18,7 @@ struct mo_member;
 void mo_chat_event_greet(struct mo_member *m);
 void mo_chat_event_greet_all(struct chat *c);
 void mo_chat_event_entry(struct chat *c, const struct entry *en);
-/* What is said about the conversation has changed. */
+/* The title or labels of the conversation have changed. */
 void mo_chat_event_about(struct chat *c);
 /* "session:history" again: the conversation is on another branch. */
 void mo_chat_event_history(struct chat *c);
@@ -28,7 +28,7 @@ void mo_chat_event_thinking(struct chat *c);
 void mo_chat_event_compacted(struct chat *c, const struct entry *summary);
 void mo_chat_event_delta(struct chat *c, struct mo_span text);
 void mo_chat_event_thought(struct chat *c, struct mo_span text);
-/* What is switched off, to all members. */
+/* The tools that are switched off, to all members. */
 void mo_chat_event_tools_off(struct chat *c);
 /* A subscribed resource has changed. */
 void mo_chat_event_resource(struct chat *c, struct mo_json uri);

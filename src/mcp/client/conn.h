@@ -167,7 +167,8 @@ struct mo_link *
 mo_conn_link(const struct mo_conn *c); /* NULL: no link at present */
 /* True if the server declared the capability: "tools", "resources", ... */
 bool mo_conn_can(const struct mo_conn *c, const char *capability);
-/* What the server declares for an extension; none: it does not speak it. */
+/* The declaration of the server for an extension; none: it does not speak it.
+ */
 struct mo_json mo_conn_extension(const struct mo_conn *c, const char *id);
 
 /* --- calls --------------------------------------------------------------- */
