@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
 import { until } from '../it/server.mjs';
-import { Bench, assertAccessible, lacking, leave, ready, rest, say } from './kit.mjs';
+import { Bench, VIEWS, assertAccessible, lacking, leave, ready, rest, say } from './kit.mjs';
 
 const skip = await lacking();
 const SHOTS = process.env.MO_SHOTS; // a directory for pictures of what is tested
@@ -22,11 +22,6 @@ const ANSWER = [
 ].join('\n\n');
 const FLOW = '```mermaid\nflowchart LR\n  A[Start] --> B{Ready?}\n  B -->|yes| C[Run]\n  B -->|no| A\n  click C "https://evil.example/" _blank\n```';
 const hostile = (url) => '```mermaid\nflowchart LR\n' + `  A["<img src=${url} onerror=parent.pwned=1>"] --> B["<script>parent.pwned=2</script>"]\n` + '```';
-
-const VIEWS = [];
-for (const width of [1440, 390])
-  for (const colorScheme of ['light', 'dark'])
-    VIEWS.push({ viewport: { width, height: 900 }, colorScheme });
 
 async function shoot(page, name) {
   if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}.png` });

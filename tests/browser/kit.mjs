@@ -5,6 +5,7 @@ import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { DatabaseSync } from 'node:sqlite';
 
 import { chromium } from 'playwright-core';
@@ -18,6 +19,16 @@ export const FLAGS = [
   '--disable-sync',
 ];
 export const WAIT = 30_000; // ms; only ends a test that has failed anyway
+
+/** The published server that has one of everything, as the configuration has it. */
+export const everything = {
+  command: process.execPath,
+  args: [fileURLToPath(new URL('../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url))],
+};
+
+/** A wide screen and a phone's, in light and dark. */
+export const VIEWS = [1440, 390].flatMap((width) =>
+  ['light', 'dark'].map((colorScheme) => ({ viewport: { width, height: 900 }, colorScheme })));
 
 /** The missing prerequisite, or false. */
 export async function lacking() {
@@ -50,6 +61,22 @@ export class Bench {
     bench.browser = await chromium.launch({
       executablePath: CHROMIUM, args: FLAGS,
     });
+    return bench;
+  }
+
+  /** A server with a model and these MCP servers, whose calls need no approval;
+   *  the servers are running. */
+  static async withServers(model, mcpServers) {
+    const bench = await Bench.open({
+      model,
+      config: () => ({
+        llm: { tools: 'all' },
+        approvals: { rules: [{ server: '*', action: 'allow' }] },
+        mcpServers,
+      }),
+    });
+    for (const name of Object.keys(mcpServers))
+      assert.equal((await fetch(`${bench.server.url}/api/servers/${name}/test`, { method: 'POST' })).status, 200);
     return bench;
   }
 

@@ -1,15 +1,12 @@
 // Models set up on the page: a key is tested, saved and used at once; a server
 // on this machine is offered; what the environment sets is shown as such.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import net from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
-import { compatible } from '../fakes/openai.mjs';
-import { until } from '../it/server.mjs';
+import { ollama } from '../lib/ollama.mjs';
 import { Bench, assertAccessible, lacking, leave } from './kit.mjs';
 
 const skip = await lacking();
@@ -96,17 +93,7 @@ describe('models', { skip }, () => {
     });
 
   test('a server on this machine is offered and used', async () => {
-    const list = { object: 'list', data: ['llama3.2:3b', 'qwen3:8b', 'gemma3:4b'].map((id) => ({ id, object: 'model' })) };
-    const ollama = await compatible({ list });
-    const door = net.createServer((a) => {
-      const b = net.connect(new URL(ollama.url).port, '127.0.0.1');
-      for (const [from, to] of [[a, b], [b, a]]) from.on('error', () => to.destroy()).on('close', () => to.destroy()).pipe(to);
-    });
-    await until(async () => {
-      door.listen(11434, '127.0.0.1');
-      const [e] = await Promise.race([once(door, 'listening'), once(door, 'error')]);
-      return !e;
-    }, 'the port of Ollama', 30_000);
+    const { close } = await ollama('llama3.2:3b', 'qwen3:8b', 'gemma3:4b');
     try {
       // Another configuration: the list of before counts no more.
       await fetch(`${bench.server.url}/api/models/default`, { method: 'PUT', body: JSON.stringify({ provider: 'demo', model: null }) });
@@ -120,8 +107,7 @@ describe('models', { skip }, () => {
       assert.equal((await llm()).model, 'Ollama:llama3.2:3b');
       await leave(page);
     } finally {
-      door.close();
-      await ollama.close();
+      await close();
     }
   });
 });

@@ -3,15 +3,13 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
 import { claude } from '../fakes/claude.mjs';
 import { until } from '../it/server.mjs';
-import { Bench, assertAccessible, calls, lacking, leave, rest, say } from './kit.mjs';
+import { Bench, VIEWS, assertAccessible, calls, everything, lacking, leave, rest, say } from './kit.mjs';
 
 const skip = await lacking();
 const SHOTS = process.env.MO_SHOTS;
-const EVERYTHING = fileURLToPath(new URL('../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url));
 
 // Half a second of silence: 8 bit, 8 kHz.
 const WAV = Buffer.alloc(44 + 4000, 128);
@@ -43,27 +41,12 @@ rl.on('line', (line) => {
 process.stdin.on('end', () => process.exit(0));
 `;
 
-const VIEWS = [];
-for (const width of [1440, 390])
-  for (const colorScheme of ['light', 'dark'])
-    VIEWS.push({ viewport: { width, height: 900 }, colorScheme });
-
 describe('results', { skip }, () => {
   let bench;
   before(async () => {
-    bench = await Bench.open({
-      model: await claude({ key: 'sk-ant-0123456789' }),
-      config: () => ({
-        llm: { tools: 'all' },
-        approvals: { rules: [{ server: '*', action: 'allow' }] },
-        mcpServers: {
-          everything: { command: process.execPath, args: [EVERYTHING] },
-          sender: { command: process.execPath, args: ['-e', SENDER] },
-        },
-      }),
+    bench = await Bench.withServers(await claude({ key: 'sk-ant-0123456789' }), {
+      everything, sender: { command: process.execPath, args: ['-e', SENDER] },
     });
-    for (const name of ['everything', 'sender'])
-      assert.equal((await fetch(`${bench.server.url}/api/servers/${name}/test`, { method: 'POST' })).status, 200);
   });
   after(() => bench?.close());
 

@@ -1,31 +1,17 @@
 // Tools that are switched off in a conversation.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
 import { claude } from '../fakes/claude.mjs';
-import { Bench, assertAccessible, lacking, leave, say } from './kit.mjs';
+import { Bench, VIEWS, assertAccessible, everything, lacking, leave, say } from './kit.mjs';
 
 const skip = await lacking();
 const SHOTS = process.env.MO_SHOTS;
-const EVERYTHING = fileURLToPath(new URL('../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url));
-const VIEWS = [];
-for (const width of [1440, 390])
-  for (const colorScheme of ['light', 'dark'])
-    VIEWS.push({ viewport: { width, height: 900 }, colorScheme });
 
 describe('tools of a conversation', { skip }, () => {
   let bench;
   before(async () => {
-    bench = await Bench.open({
-      model: await claude({ key: 'sk-ant-0123456789' }),
-      config: () => ({
-        llm: { tools: 'all' },
-        approvals: { rules: [{ server: '*', action: 'allow' }] },
-        mcpServers: { everything: { command: process.execPath, args: [EVERYTHING] } },
-      }),
-    });
-    assert.equal((await fetch(`${bench.server.url}/api/servers/everything/test`, { method: 'POST' })).status, 200);
+    bench = await Bench.withServers(await claude({ key: 'sk-ant-0123456789' }), { everything });
   });
   after(() => bench?.close());
 

@@ -12,8 +12,8 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { claude } from '../fakes/claude.mjs';
-import { compatible } from '../fakes/openai.mjs';
 import { cleanEnv, named } from '../lib/mcp.mjs';
+import { ollama } from '../lib/ollama.mjs';
 import { BIN, Server, until } from './server.mjs';
 import { House } from './talk_kit.mjs';
 
@@ -227,27 +227,10 @@ test('workers: all of them know the key at once', async () => {
 });
 
 test('a server on this machine is found when asked for, and can be the default', async () => {
-  const list = { object: 'list', data: ['nomic-embed-text', 'llama3.2:3b', 'qwen3:8b'].map((id) => ({ id, object: 'model' })) };
-  const ollama = await compatible({ list });
-  const door = net.createServer((a) => {
-    const b = net.connect(new URL(ollama.url).port, '127.0.0.1');
-    for (const [from, to] of [[a, b], [b, a]]) from.on('error', () => to.destroy()).on('close', () => to.destroy()).pipe(to);
-  });
-  await until(async () => {
-    door.listen(11434, '127.0.0.1');
-    const [e] = await Promise.race([once(door, 'listening'), once(door, 'error')]);
-    return !e;
-  }, 'the port of Ollama', 30_000);
-  let open = true;
-  const close = () => new Promise((done) => {
-    if (!open) return done();
-    open = false;
-    door.close(done);
-    ollama.close();
-  });
+  const { fake, silence, close } = await ollama('nomic-embed-text', 'llama3.2:3b', 'qwen3:8b');
   try {
     await live({ oneProcess: 'each process looks for itself' }, async ({ house, ask, file }) => {
-      assert.equal(ollama.requests.length, 0, 'nobody has asked yet');
+      assert.equal(fake.requests.length, 0, 'nobody has asked yet');
       const { body } = await ask('GET', 'models/available');
       assert.deepEqual(body.providers.find((p) => p.name === 'Ollama'), { name: 'Ollama', ok: true, models: 2, url: 'http://127.0.0.1:11434/v1' });
       assert.equal((await ask('PUT', 'models/default', { model: 'Ollama:qwen3:8b' })).status, 200);
@@ -256,7 +239,7 @@ test('a server on this machine is found when asked for, and can be the default',
       assert.deepEqual([now.provider, now.model], ['Ollama', 'Ollama:qwen3:8b']);
       const tab = house.tab();
       assert.equal((await tab.ready()).ready.model, 'Ollama:qwen3:8b');
-      ollama.script.push({ text: 'local' });
+      fake.script.push({ text: 'local' });
       await tab.say('hello');
       assert.equal((await tab.event('agent:response'))[0], 'local');
       tab.close();
@@ -266,9 +249,9 @@ test('a server on this machine is found when asked for, and can be the default',
       const back = house.tab();
       assert.equal((await back.ready()).ready.model, 'Ollama:qwen3:8b');
       back.close();
-      assert.deepEqual(ollama.problems, []);
+      assert.deepEqual(fake.problems, []);
       await house.kill();
-      await close();
+      silence();
       await house.up();
       const lost = house.tab();
       assert.match((await lost.event('error'))[0], /Ollama, which has the default model, does not answer/);
