@@ -102,18 +102,23 @@ conformance: ## the official MCP suite, both wires, server and client
 	@scripts/build asan
 	@scripts/conformance
 
-long: ## crowds (100,000 calls; ten minutes of failures), all suites with two workers, all of clang-tidy, 20 published servers, two builds of a release
+long: ## crowds (100,000 calls; ten minutes of failures), 1,000 runs of scripts with kills, all suites with two workers, all of clang-tidy, 20 published servers in boxes, 50 behind one gateway and the clients of other makers, two builds of a release
 	@scripts/setup --for test
 	@scripts/build asan
 	@scripts/build bench
 	@MO_LONG=1 scripts/test it/crowd
 	@MO_LONG=1 scripts/test it/connections_crowd
 	@MO_LONG=1 scripts/test it/replicas_crowd
+	@MO_LONG=1 scripts/test it/talk_script_kills
+	@scripts/setup --for kube
+	@MO_LONG=1 scripts/kube run scripts/test --kube kube/crowd
 	@MO_LONG=1 scripts/test workers/
 	@scripts/setup --for lint
 	@scripts/lint tidy
 	@for part in 1 2 3 4 5 6 7; do \
 	    MO_PUBLISHED=$$part scripts/test it/mcp_published || exit 1; done
+	@scripts/setup --for published
+	@scripts/test --published
 	@$(MAKE) --no-print-directory test-reproducible
 
 bench: ## build and run the benchmarks

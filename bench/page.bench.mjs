@@ -3,7 +3,13 @@
 // at full speed scrolling through all of them, and how long a key waits while
 // 10,000 lines stream in.
 //
+// Floors, measured in turns with it: a document of one button from a small server,
+// and a key in the same page at rest. Ratios to them say what the page costs.
+//
 // Needs the parts of tests/ (playwright-core) and chromium.
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+
 import { Bench, approve, card, field, lacking, ready, rest, say } from '../tests/browser/kit.mjs';
 
 const SLOW = 4;
@@ -43,23 +49,38 @@ async function visitor(bench, rate) {
  *  page's own time. */
 async function loaded(bench, page, path, selector) {
   await page.addInitScript(seen, selector);
-  await page.goto(bench.server.url + path, { waitUntil: 'commit' });
+  await page.goto(path.startsWith('http') ? path : bench.server.url + path, { waitUntil: 'commit' });
   return page.evaluate(() => window.seenAt);
+}
+
+/** The least that a page can be. */
+async function floor() {
+  const server = createServer((rq, rs) => rs.end('<!doctype html><title>floor</title><button data-example>x</button>')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
 /** Of somebody who was never here, and of one who comes back. */
 async function loads(bench, path, selector) {
   const first = [];
   const again = [];
+  const least = [];
+  const small = await floor();
   for (let i = 0; i < TURNS; i++) {
+    const other = await visitor(bench, SLOW);
+    least.push(await loaded(bench, other, small.url, '[data-example]'));
+    await other.context().close();
     const page = await visitor(bench, SLOW);
     first.push(await loaded(bench, page, path, selector));
     await page.goto('about:blank');
     again.push(await loaded(bench, page, path, selector));
     await page.context().close();
   }
-  return `${ms(median(first))}, ${ms(median(again))}`;
+  small.close();
+  return { first: median(first), again: median(again), least: median(least) };
 }
+const both = (l) => `${ms(l.first)}, ${ms(l.again)}`;
+const ratios = (l) => line('  a document of one button; ratios to it', `${ms(l.least)}; ${(l.first / l.least).toFixed(1)}, ${(l.again / l.least).toFixed(1)}`, 'as few');
 
 /** What the main thread works until then, at full speed: a busy machine does
  *  not change it as it does the time. */
@@ -101,8 +122,9 @@ async function scroll(page) {
 /** For each key: from the event to the frame after it. */
 async function typing(page, while_) {
   await page.evaluate(() => {
+    const first = window.waits === undefined;
     window.waits = [];
-    document.addEventListener('input', (e) => {
+    if (first) document.addEventListener('input', (e) => {
       requestAnimationFrame(() => setTimeout(() => window.waits.push(performance.now() - e.timeStamp)));
     }, true);
   });
@@ -128,7 +150,9 @@ if (why) {
 }
 const bench = await Bench.open();
 try {
-  line('empty page until it can be used, first, again', await loads(bench, '/', '[data-example]'), '1000 ms');
+  const empty = await loads(bench, '/', '[data-example]');
+  line('empty page until it can be used, first, again', both(empty), '1000 ms');
+  ratios(empty);
 
   line('  the main thread worked for it, not slowed', ms(await worked(bench, '/', '[data-example]')), '250 ms');
 
@@ -141,14 +165,21 @@ try {
   await bench.stopServer();
   await bench.seed(path.split('/').at(-1), MESSAGES);
   await bench.startServer();
-  line(`${MESSAGES} messages until the last is seen, likewise`, await loads(bench, path, '[role=log] .md'), '1000 ms');
+  const full = await loads(bench, path, '[role=log] .md');
+  line(`${MESSAGES} messages until the last is seen, likewise`, both(full), '1000 ms');
+  ratios(full);
 
   const long = await visitor(bench, 1);
+  await long.addInitScript(() => {
+    localStorage['mo.panel'] = 'open'; // the console shows the lines, too
+  });
   await loaded(bench, long, path, '[role=log] .md');
   const { gaps, elements } = await scroll(long);
   line('scrolling through all of them, frames p50, p95', `${ms(median(gaps))}, ${ms(p95(gaps))}`, '50 ms');
   line('elements of the conversation at most', String(elements), 'as few as fit');
 
+  let keys = 60;
+  const rested = await typing(long, () => keys-- > 0);
   await say(long, STREAM);
   await card(long).waitFor();
   await approve(long).click();
@@ -158,6 +189,7 @@ try {
   const waits = await typing(long, () => state.count());
   const used = await busy(long);
   line(`a key while 10,000 lines stream (${waits.length}), p50, p95`, `${ms(median(waits))}, ${ms(p95(waits))}`, '50 ms');
+  line(`  the same at rest (${rested.length}); ratio of the p95`, `${ms(median(rested))}, ${ms(p95(rested))}; ${(p95(waits) / p95(rested)).toFixed(1)}`, 'as few');
   line('the main thread worked for it', ms((used.TaskDuration - began.TaskDuration) * 1000), 'none');
   await long.context().close();
 } finally {

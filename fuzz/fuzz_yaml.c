@@ -11,5 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 
     if (mo_yaml_to_json(mo_span((const char *)p, n), &b, NULL) == 0)
         MO_BUG_ON(mo_json_parse(mo_buf_view(&b), 0, &doc, NULL) < 0);
+    mo_buf_reset(&b);
+    if (mo_yaml_core_to_json(mo_span((const char *)p, n), &b, NULL) == 0)
+        MO_BUG_ON(mo_json_parse(mo_buf_view(&b), 0, &doc, NULL) < 0);
     return 0;
 }

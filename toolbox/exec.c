@@ -10,11 +10,8 @@
 #include "codec/text/utf8.h"
 #include "toolbox/job.h"
 
-#define ROOM       65536  /* bytes of output kept per stream, default */
-#define ROOM_MAX   131072 /* two streams, two copies: within TB_RESULT_MAX */
-#define TIMEOUT_S  30
-#define TIMEOUT_SM 86400
-#define WORDS_MAX  4096 /* of argv, of env */
+#define TIMEOUT_S 30
+#define WORDS_MAX 4096 /* of argv, of env */
 
 extern char **environ;
 
@@ -37,11 +34,11 @@ static const struct tb_field in[] = {
     {"stdin", "Text for its standard input; without it that is empty.", TB_TEXT,
      false, offsetof(struct args, input)},
     {"timeout", "Seconds until it and all it started are killed. Default 30.",
-     TB_SECONDS, false, offsetof(struct args, timeout), 0, TIMEOUT_SM},
+     TB_SECONDS, false, offsetof(struct args, timeout), 0, TB_TIMEOUT_S_MAX},
     {"max_output",
      "Bytes kept of each stream, half from its beginning, half from its end. "
      "Default 65536.",
-     TB_INT, false, offsetof(struct args, room), 256, ROOM_MAX},
+     TB_INT, false, offsetof(struct args, room), 256, TB_ROOM_MAX},
     {0},
 };
 
@@ -122,7 +119,10 @@ static void put_data(struct mo_buf *b, const struct tb_job *j,
     mo_jw_member_u64(&w, "stdout_bytes", o->total);
     mo_jw_member_u64(&w, "stderr_bytes", r->total);
     mo_jw_member_bool(&w, "truncated", tb_clip_cut(o) || tb_clip_cut(r));
-    mo_jw_member_bool(&w, "left_running", j->left && !j->timed_out);
+    if (j->script)
+        mo_jw_member_u64(&w, "calls", tb_script_calls(j->script));
+    else
+        mo_jw_member_bool(&w, "left_running", j->left && !j->timed_out);
     mo_jw_end(&w);
 }
 
@@ -142,9 +142,11 @@ static void put_end(struct mo_buf *b, const struct tb_job *j)
         mo_buf_printf(
             b,
             "[killed after %llu.%llu s, its timeout, with all it had started; "
-            "give a longer timeout, or redirect the output of what shall stay "
-            "in the background: cmd >log 2>&1 &]\n",
-            (unsigned long long)ms / 1000, (unsigned long long)ms / 100 % 10);
+            "give a longer timeout%s]\n",
+            (unsigned long long)ms / 1000, (unsigned long long)ms / 100 % 10,
+            j->script ? ""
+                      : ", or redirect the output of what shall stay in the "
+                        "background: cmd >log 2>&1 &");
     else if (j->lost)
         mo_buf_puts(b, "[the process that watched the command was "
                        "killed, and the command with it]\n");
@@ -154,12 +156,16 @@ static void put_end(struct mo_buf *b, const struct tb_job *j)
         mo_buf_printf(b, "[exit code %d]\n", WEXITSTATUS(j->status));
     if (j->left && !j->timed_out)
         mo_buf_puts(b, "[it left processes running in the background]\n");
+    if (tb_script_fault(j->script))
+        mo_buf_printf(b, "[it sent a wrong line to the tools: %s]\n",
+                      tb_script_fault(j->script));
 }
 
 static void put_words(struct mo_buf *b, const struct tb_job *j,
                       const struct mo_buf text[TB_STREAMS])
 {
-    bool plain = has_exited(j) && !WEXITSTATUS(j->status) && !j->left;
+    bool plain = has_exited(j) && !WEXITSTATUS(j->status) && !j->left &&
+                 !tb_script_fault(j->script);
 
     mo_buf_span(b, mo_buf_view(&text[TB_OUT]));
     if (text[TB_ERR].len) {
@@ -208,7 +214,7 @@ void tb_job_answer(struct tb_job *j)
     }
     tb_result_init(&r);
     for (int i = 0; i < TB_STREAMS; i++) {
-        mo_buf_init(&text[i], ROOM_MAX + 128);
+        mo_buf_init(&text[i], TB_ROOM_MAX + 128);
         (void)tb_clip_text(&j->streams[i].clip, &text[i]);
     }
     put_data(&r.data, j, text);
@@ -344,7 +350,7 @@ static int start_command(struct tb_box *box, struct tb_call *c,
                          struct mo_err *e)
 {
     struct args a = {
-        .cwd = MO_SPAN("."), .timeout = TIMEOUT_S * MO_S, .room = ROOM};
+        .cwd = MO_SPAN("."), .timeout = TIMEOUT_S * MO_S, .room = TB_ROOM};
     struct tb_start s = {0};
     struct tb_job_opts o;
     struct tb_path p;

@@ -24,7 +24,7 @@ static void put_choices(struct mo_jw *w, const struct tb_field *f)
 {
     mo_jw_key(w, "enum");
     mo_jw_arr(w);
-    for (size_t i = 0; i < TB_CHOICES_MAX && f->choices[i]; i++)
+    for (size_t i = 0; f->choices[i]; i++)
         mo_jw_cstr(w, f->choices[i]);
     mo_jw_end(w);
 }
@@ -152,7 +152,7 @@ static int read_choice(struct mo_json v, const struct tb_field *f,
                        struct mo_arena *a, void *to, struct mo_err *e)
 {
     (void)a;
-    for (unsigned i = 0; i < TB_CHOICES_MAX && f->choices[i]; i++) {
+    for (unsigned i = 0; f->choices[i]; i++) {
         if (mo_json_str_eq(v, mo_span_cstr(f->choices[i]))) {
             *(unsigned *)to = i;
             return 0;

@@ -23,15 +23,13 @@ enum tb_type {
     TB_ITEMS,   /* results only: an array of objects */
 };
 
-#define TB_CHOICES_MAX 4
-
 struct tb_field {
     const char *name, *what;
     enum tb_type type;
     bool required;
-    uint32_t at;      /* offset in the caller's struct */
-    int64_t min, max; /* both 0: no limit */
-    const char *choices[TB_CHOICES_MAX];
+    uint32_t at;                  /* offset in the caller's struct */
+    int64_t min, max;             /* both 0: no limit */
+    const char *const *choices;   /* ends with NULL */
     const struct tb_field *items; /* ends with name NULL, like every table */
 };
 

@@ -11,15 +11,16 @@
 #include "base/rand.h"
 #include "codec/text/base64.h"
 #include "toolbox/box.h"
+#include "toolbox/remove.h"
 #include "toolbox/walk.h"
 
-#define LIST_MAX    1000
-#define NAMES_MAX   TB_BYTES_MAX /* bytes of names in one answer */
-#define VISIT_MAX   100000       /* entries that one request looks at */
-#define REMOVE_MAX  20000        /* entries that one request removes */
-#define REMOVE_DEEP 100          /* directories in each other */
-#define TOKEN       9            /* random bytes in a temporary name */
-#define TEMP        ".mo-"
+#define LIST_MAX   1000
+#define NAMES_MAX  TB_BYTES_MAX /* bytes of names in one answer */
+#define VISIT_MAX  100000       /* entries that one request looks at */
+#define REMOVE_MAX 20000        /* entries that one request removes */
+#define TOKEN      9            /* random bytes in a temporary name */
+#define TEMP       ".mo-"
+#define STALE_MS   3600000 /* age of a temporary file that nobody writes */
 
 struct args {
     struct mo_span path, after, content, temp;
@@ -299,6 +300,37 @@ static int check_target(int dir, const char *base, mode_t *mode)
     return -1;
 }
 
+static void remove_stale(int dir, const char *name)
+{
+    uint64_t now = mo_wall_ms();
+    struct stat st;
+
+    if (is_temp(mo_span_cstr(name)) &&
+        fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(st.st_mode) && ms_of(st.st_mtim) + STALE_MS < now)
+        (void)unlinkat(dir, name, 0);
+}
+
+/* Temporary files that a crash has left in the directory. */
+static void sweep_temps(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *en = NULL;
+
+    if (d == NULL) {
+        mo_close_fd(&fd);
+        return;
+    }
+    for (unsigned i = 0; i < VISIT_MAX; i++) {
+        en = readdir(d);
+        if (en == NULL)
+            break;
+        remove_stale(dir, en->d_name);
+    }
+    (void)closedir(d);
+}
+
 /* O_EXCL for a new one; an old one must be a regular file. */
 static int open_temp(int dir, const struct args *a, char name[NAME_MAX + 1],
                      struct mo_err *e)
@@ -308,6 +340,7 @@ static int open_temp(int dir, const struct args *a, char name[NAME_MAX + 1],
     int fd;
 
     if (a->temp.n == 0) {
+        sweep_temps(dir);
         (void)snprintf(name, NAME_MAX + 1, TEMP);
         mo_random_token(name + sizeof(TEMP) - 1, TOKEN);
         fd = openat(dir, name, flags | O_CREAT | O_EXCL, 0666);
@@ -461,103 +494,28 @@ static int run_mkdir(void *ctx, struct mo_json json, struct mo_jw *w,
 
 /* --- remove -------------------------------------------------------------- */
 
-struct removal {
-    unsigned left;          /* entries that may still be removed */
-    int sys;                /* of the first failure */
-    int fds[REMOVE_DEEP];   /* open directories, outermost first */
-    DIR *dirs[REMOVE_DEEP]; /* of them */
-    char names[REMOVE_DEEP][NAME_MAX + 1];
-    unsigned depth;
-};
-
-static int enter(struct removal *r, int dir, const char *name)
-{
-    int fd;
-
-    if (r->depth == REMOVE_DEEP) {
-        r->sys = ENAMETOOLONG;
-        return -1;
-    }
-    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    r->dirs[r->depth] = fd < 0 ? NULL : fdopendir(fd);
-    if (!r->dirs[r->depth]) {
-        r->sys = errno;
-        mo_close_fd(&fd);
-        return -1;
-    }
-    (void)snprintf(r->names[r->depth], NAME_MAX + 1, "%s", name);
-    r->fds[r->depth++] = fd;
-    return 0;
-}
-
-static int leave(struct removal *r, int top)
-{
-    int up = r->depth > 1 ? r->fds[r->depth - 2] : top;
-
-    (void)closedir(r->dirs[--r->depth]);
-    if (unlinkat(up, r->names[r->depth], AT_REMOVEDIR) == 0 || errno == ENOENT)
-        return 0;
-    r->sys = errno;
-    return -1;
-}
-
-/* One entry of the innermost directory. */
-static int remove_next(struct removal *r, int top)
-{
-    int fd = r->fds[r->depth - 1];
-    struct dirent *de = readdir(r->dirs[r->depth - 1]);
-
-    if (!de)
-        return leave(r, top);
-    if (strcmp(de->d_name, ".") == 0 || strcmp(de->d_name, "..") == 0)
-        return 0;
-    r->left--;
-    if (unlinkat(fd, de->d_name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if (errno == EISDIR)
-        return enter(r, fd, de->d_name);
-    r->sys = errno;
-    return -1;
-}
-
-/* Removes the directory and what is in it, up to REMOVE_MAX entries. */
-static int remove_tree(struct removal *r, int top, const char *base)
-{
-    int rc = enter(r, top, base);
-
-    while (rc == 0 && r->depth && r->left)
-        rc = remove_next(r, top);
-    while (r->depth)
-        (void)closedir(r->dirs[--r->depth]);
-    return rc;
-}
-
 static int run_remove(void *ctx, struct mo_json json, struct mo_jw *w,
                       struct mo_err *e)
 {
     mo_autoarena struct mo_arena arena = {.cap = TB_ARGS_MAX};
-    mo_autofree struct removal *r = mo_new(struct removal);
     struct args a = {.offset = 0};
     struct tb_box *box = ctx;
     const char *base;
     struct tb_path p;
     mo_autofd int dir = -1;
+    int more = 0;
 
-    if (!r)
-        return mo_fail(e, MO_ENOMEM, "out of memory");
     if (read_args(box, json, path_in, &arena, &a, &p, e) < 0)
         return e->code;
-    r->left = REMOVE_MAX;
     dir = tb_open_parent(&box->root, &p, false, &base, e);
     if (dir < 0)
         return e->code;
     if (unlinkat(dir, base, 0) < 0) {
-        if (errno != EISDIR)
+        more = errno == EISDIR ? tb_remove_tree(dir, base, REMOVE_MAX) : -1;
+        if (more < 0)
             return tb_path_fail(e, errno, p.text);
-        if (remove_tree(r, dir, base) < 0)
-            return tb_path_fail(e, r->sys, p.text);
     }
-    mo_jw_member_bool(w, "more", r->left == 0);
+    mo_jw_member_bool(w, "more", more > 0);
     return 0;
 }
 

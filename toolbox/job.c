@@ -10,8 +10,10 @@
 #include "toolbox/tree.h"
 
 #define ROUND_NS   (10 * MO_MS)
-#define ROUNDS_MAX 300                /* three seconds, then give up */
-#define TICK_NS    (100 * MO_MS)      /* between two reports of live output */
+#define SETTLE_NS  (2 * MO_MS)
+#define HELD_NS    (100 * MO_MS) /* between two looks at a waiting script */
+#define ROUNDS_MAX 300           /* three seconds, then give up */
+#define TICK_NS    (100 * MO_MS) /* between two reports of live output */
 #define LIVE_MAX   ((size_t)8 * 1024) /* per report */
 #define DRAIN_MAX  ((size_t)1024 * 1024)
 
@@ -53,14 +55,25 @@ static void job_free(struct tb_job *j)
         mo_buf_fini(&j->streams[i].fresh);
     }
     mo_buf_fini(&j->input);
+    tb_idle_stop(&j->clean);
+    tb_script_free(j->script);
     mo_free(j);
 }
 
-/* Invariant 1. */
+/* Invariant 1. The files of a script are removed first, step by step. */
 static void job_free_if_over(struct tb_job *j)
 {
-    if (!j->keeper && !j->call)
+    if (j->keeper || j->call)
+        return;
+    if (j->script && !tb_script_clean(j->script))
+        tb_idle_start(j->exec->loop, &j->clean);
+    else
         job_free(j);
+}
+
+static void on_clean(struct tb_idle *i)
+{
+    job_free_if_over(mo_container_of(i, struct tb_job, clean));
 }
 
 /* --- live output --------------------------------------------------------- */
@@ -162,6 +175,7 @@ static void answer_job(struct tb_job *j)
     drain_output(j);
     tell_fresh(j, true);
     tb_timer_stop(&j->deadline);
+    tb_script_close(j->script);
     tb_job_answer(j);
     j->call = NULL;
     for (int i = 0; i < TB_STREAMS; i++)
@@ -178,6 +192,17 @@ static void check_over(struct tb_job *j)
     answer_job(j);
     job_move(j, TB_JOB_LEFT);
     job_free_if_over(j);
+}
+
+/* A script leaves nothing behind. Most have nothing, and their keeper ends by
+ * itself before the first round. */
+static void end_script(struct tb_job *j)
+{
+    if (!j->script || !j->keeper || j->state != TB_JOB_RUNNING)
+        return; /* without a keeper nothing is left: see check_over() */
+    job_move(j, TB_JOB_KILLING);
+    tb_timer_stop(&j->deadline);
+    tb_timer_start(j->exec->loop, &j->round, SETTLE_NS);
 }
 
 static void kill_round(struct tb_job *j)
@@ -213,7 +238,15 @@ static void job_kill(struct tb_job *j)
 static void on_deadline(struct tb_timer *t)
 {
     struct tb_job *j = mo_container_of(t, struct tb_job, deadline);
+    uint64_t held = tb_script_held(j->script);
 
+    if (held > j->extended) { /* the timeout is of the script's own time */
+        uint64_t more = held - j->extended;
+
+        j->extended = held;
+        tb_timer_start(j->exec->loop, t, more > HELD_NS ? more : HELD_NS);
+        return;
+    }
     j->timed_out = true;
     job_kill(j);
     job_free_if_over(j);
@@ -224,6 +257,7 @@ static void on_cancel(struct tb_call *c)
     struct tb_job *j = c->job;
 
     j->call = NULL;
+    tb_script_close(j->script);
     job_kill(j);
     job_free_if_over(j);
 }
@@ -266,9 +300,10 @@ static void take_report(struct tb_job *j, const struct tb_report *r)
     case TB_ENDED:
         j->ended = true;
         j->status = r->value;
+        end_script(j);
         break;
     case TB_LEFT:
-        j->left = true;
+        j->left = !j->script;
         break;
     }
 }
@@ -363,6 +398,7 @@ static struct tb_job *job_new(struct tb_exec *x, const struct tb_job_opts *o)
     tb_timer_init(&j->deadline, on_deadline);
     tb_timer_init(&j->round, on_round);
     tb_timer_init(&j->tick, on_tick);
+    tb_idle_init(&j->clean, on_clean);
     mo_buf_init(&j->input, o->input.n ? o->input.n : 1);
     mo_list_push(&x->jobs, &j->node);
     x->njobs++;
@@ -416,6 +452,7 @@ int tb_job_start(struct tb_exec *x, struct tb_call *c, struct tb_start *s,
     }
     j->began = mo_now_ns();
     j->call = c;
+    j->script = o->script;
     c->job = j;
     c->cancel = on_cancel;
     tb_timer_start(x->loop, &j->deadline, o->timeout);
@@ -477,6 +514,8 @@ void tb_exec_pause(struct tb_exec *x, bool paused)
 
         for (int i = 0; i < TB_STREAMS; i++)
             j->streams[i].watch.events = paused ? 0 : POLLIN;
+        if (j->script && j->script->channel)
+            tb_channel_pause(j->script->channel, paused);
         if (!paused && j->call)
             tb_timer_start(x->loop, &j->tick, TICK_NS);
     }

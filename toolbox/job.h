@@ -6,6 +6,13 @@
 #include "toolbox/box.h"
 #include "toolbox/clip.h"
 #include "toolbox/keeper.h"
+#include "toolbox/script.h"
+
+#define TB_ROOM 65536 /* bytes of output kept per stream, default */
+#define TB_ROOM_MAX                                                            \
+    131072 /* two streams, two copies: within TB_RESULT_MAX                    \
+            */
+#define TB_TIMEOUT_S_MAX 86400
 
 enum tb_job_state {
     TB_JOB_RUNNING,
@@ -39,6 +46,10 @@ struct tb_job {
     struct mo_buf input;
     size_t written;
 
+    struct tb_script *script; /* NULL: a command */
+    struct tb_idle clean;     /* after a script */
+    uint64_t extended;        /* ns added to its timeout */
+
     struct tb_timer deadline, round, tick;
     unsigned rounds;
     uint64_t began;
@@ -51,8 +62,9 @@ struct tb_job {
 
 struct tb_job_opts {
     struct mo_span input;
-    size_t room;      /* bytes kept per stream */
-    uint64_t timeout; /* ns */
+    size_t room;              /* bytes kept per stream */
+    uint64_t timeout;         /* ns */
+    struct tb_script *script; /* taken when the job starts */
 };
 
 /* The caller sets argv, env and cwd of s; the rest is filled in here. */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -75,13 +76,26 @@ static bool drop_openat2(void)
            prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
 }
 
+static bool give_channel(const struct tb_start *s)
+{
+    return !s->channel || fcntl(s->channel, F_SETFD, 0) == 0;
+}
+
+static bool limit_data(uint64_t bytes)
+{
+    uint64_t limits[] = {bytes, bytes}; /* soft and hard, struct rlimit64 */
+
+    return !bytes || syscall(SYS_prlimit64, 0, RLIMIT_DATA, limits, NULL) == 0;
+}
+
 __attribute__((noreturn)) static void be_command(const struct tb_start *s)
 {
     (void)setsid();
     default_signals();
     environ = s->env;
     if (dup2(s->in, 0) >= 0 && dup2(s->out, 1) >= 0 && dup2(s->err, 2) >= 0 &&
-        fchdir(s->cwd) == 0 && drop_openat2())
+        fchdir(s->cwd) == 0 && give_channel(s) && limit_data(s->data) &&
+        drop_openat2())
         (void)execvp(s->argv[0], s->argv);
     send_report(s, TB_NO_EXEC, errno);
     _exit(127);
@@ -92,7 +106,7 @@ __attribute__((noreturn)) static void be_command(const struct tb_start *s)
 static bool is_kept(const struct tb_start *s, int fd)
 {
     return fd == s->in || fd == s->out || fd == s->err || fd == s->cwd ||
-           fd == s->order || fd == s->report;
+           fd == s->order || fd == s->report || (fd && fd == s->channel);
 }
 
 /* Close pipes that the keeper inherited, or their readers would wait for it. */
@@ -200,6 +214,8 @@ __attribute__((noreturn)) static void be_keeper(const struct tb_start *s)
     (void)close(s->out);
     (void)close(s->err);
     (void)close(s->cwd);
+    if (s->channel)
+        (void)close(s->channel);
     keep(&k, signals);
 }
 

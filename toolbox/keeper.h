@@ -31,6 +31,8 @@ struct tb_start {
     int cwd;          /* a directory */
     int order;        /* read end */
     int report;       /* write end */
+    int channel;      /* stays open in the command; 0: none */
+    uint64_t data;    /* bytes of memory it may allocate; 0: no limit */
 };
 
 /* Called in the toolbox. Returns the keeper's pid, or -1 and errno. The caller

@@ -32,23 +32,19 @@ static const struct tb_field in[] = {
     {0},
 };
 
+static const char *const entry_types[] = {"file", "directory", "symlink",
+                                          "other", NULL};
+
 static const struct tb_field entry_out[] = {
     {"name", "Path below the listed directory.", TB_TEXT, true, 0},
-    {"type",
-     NULL,
-     TB_CHOICE,
-     true,
-     0,
-     0,
-     0,
-     {"file", "directory", "symlink", "other"}},
+    {"type", NULL, TB_CHOICE, true, 0, 0, 0, entry_types},
     {"size", "Bytes in a file.", TB_INT, false, 0},
     {0},
 };
 
 static const struct tb_field out[] = {
     {"path", NULL, TB_TEXT, true, 0},
-    {"entries", NULL, TB_ITEMS, true, 0, 0, 0, {NULL}, entry_out},
+    {"entries", NULL, TB_ITEMS, true, 0, 0, 0, NULL, entry_out},
     {"truncated", "There are more.", TB_BOOL, true, 0},
     {0},
 };

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 
-#define TB_WATCH_MAX 160
+#define TB_WATCH_MAX 192
 
 struct tb_watch {
     struct mo_list node;

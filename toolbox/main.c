@@ -22,7 +22,7 @@ static const char help[] =
     "  --version   the version\n"
     "\n"
     "Tools: read_file write_file edit_file list_files search_files\n"
-    "execute_command\n";
+    "execute_command run_script\n";
 
 /* A closed descriptor 0 to 2 would be reused for a command's pipe. */
 static int check_stdio(struct mo_err *e)

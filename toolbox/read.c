@@ -32,14 +32,14 @@ static const struct tb_field in[] = {
     {"limit", "Most bytes wanted.", TB_INT, false, offsetof(struct args, limit),
      1, TB_BYTES_MAX},
     {"encoding", "base64 for files that are no text. Default utf-8.", TB_CHOICE,
-     false, offsetof(struct args, encoding), 0, 0, TB_ENCODINGS},
+     false, offsetof(struct args, encoding), 0, 0, tb_encodings},
     {0},
 };
 
 static const struct tb_field out[] = {
     {"path", NULL, TB_TEXT, true, 0},
     {"content", NULL, TB_TEXT, true, 0},
-    {"encoding", NULL, TB_CHOICE, true, 0, 0, 0, TB_ENCODINGS},
+    {"encoding", NULL, TB_CHOICE, true, 0, 0, 0, tb_encodings},
     {"size", "Bytes in the whole file.", TB_INT, true, 0},
     {"offset", "Where in the file the content begins.", TB_INT, true, 0},
     {"bytes", "Bytes of the file that the content stands for.", TB_INT, true,
@@ -49,8 +49,6 @@ static const struct tb_field out[] = {
     {"next_offset", "Where to go on reading.", TB_INT, false, 0},
     {0},
 };
-
-static const char *const encodings[] = TB_ENCODINGS;
 
 /* The part of the file that is wanted, and the bytes read of it. */
 struct part {
@@ -193,7 +191,7 @@ static void put_data(struct mo_buf *b, const struct args *a,
     mo_jw_member_cstr(&w, "path", path->text);
     mo_jw_key(&w, "content");
     mo_jw_str(&w, content);
-    mo_jw_member_cstr(&w, "encoding", encodings[a->encoding]);
+    mo_jw_member_cstr(&w, "encoding", tb_encodings[a->encoding]);
     mo_jw_member_u64(&w, "size", (uint64_t)p->size);
     mo_jw_member_u64(&w, "offset", (uint64_t)p->from);
     mo_jw_member_u64(&w, "bytes", p->bytes.len);

@@ -295,20 +295,30 @@ static void begin_note(struct tb_server *s, struct mo_jw *w, const char *method)
     mo_jw_obj(w);
 }
 
+void tb_note_begin(struct tb_call *c, struct mo_jw *w, const char *method)
+{
+    begin_note(c->server, w, method);
+    mo_jw_key(w, "progressToken");
+    mo_jw_raw(w, c->token);
+}
+
+void tb_note_end(struct tb_call *c, struct mo_jw *w)
+{
+    mo_jw_end(w);
+    end_message(c->server, w);
+}
+
 void tb_reply_progress(struct tb_call *c, struct mo_span text)
 {
     struct mo_jw w;
 
-    begin_note(c->server, &w, "notifications/progress");
-    mo_jw_key(&w, "progressToken");
-    mo_jw_raw(&w, c->token);
+    tb_note_begin(c, &w, "notifications/progress");
     mo_jw_member_u64(&w, "progress", c->progress);
     if (tb_has_annotations(c->version)) {
         mo_jw_key(&w, "message");
         mo_jw_str(&w, text);
     }
-    mo_jw_end(&w);
-    end_message(c->server, &w);
+    tb_note_end(c, &w);
 }
 
 void tb_reply_log(struct tb_call *c, const char *stream, struct mo_span text)

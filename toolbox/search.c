@@ -62,7 +62,7 @@ static const struct tb_field match_out[] = {
 };
 
 static const struct tb_field out[] = {
-    {"matches", NULL, TB_ITEMS, true, 0, 0, 0, {NULL}, match_out},
+    {"matches", NULL, TB_ITEMS, true, 0, 0, 0, NULL, match_out},
     {"files_searched", NULL, TB_INT, true, 0},
     {"files_skipped", "Too large, no text, or not permitted.", TB_INT, true, 0},
     {"truncated", "There may be more.", TB_BOOL, true, 0},

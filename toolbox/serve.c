@@ -76,11 +76,12 @@ static void drop_queue(struct serve *s)
     s->sent = 0;
 }
 
-static void on_writable(struct tb_watch *w)
+static void write_queue(struct serve *s)
 {
-    struct serve *s = mo_container_of(w, struct serve, out);
-    ssize_t n = write(1, s->queue.p + s->sent, bytes_waiting(s));
+    ssize_t n = 0;
 
+    if (bytes_waiting(s))
+        n = write(1, s->queue.p + s->sent, bytes_waiting(s));
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0) {
@@ -96,6 +97,11 @@ static void on_writable(struct tb_watch *w)
         mo_buf_drop(&s->queue, s->sent);
         s->sent = 0;
     }
+}
+
+static void on_writable(struct tb_watch *w)
+{
+    write_queue(mo_container_of(w, struct serve, out));
 }
 
 /* --- in ------------------------------------------------------------------ */
@@ -162,16 +168,20 @@ static void on_readable(struct tb_watch *w)
     }
 }
 
-/* After every round: decide who may continue. */
+/* After every round: send, as the peer can mostly take it, and decide who may
+ * continue. Lines that wait because the queue was full are taken in the next
+ * round, which POLLOUT begins. */
 static void update_watches(struct serve *s)
 {
     bool full;
 
     take_lines(s);
+    write_queue(s);
     full = is_full(s);
     if (full != s->box.exec.paused)
         tb_exec_pause(&s->box.exec, full);
-    s->out.events = bytes_waiting(s) ? POLLOUT : 0;
+    s->out.events =
+        bytes_waiting(s) || (s->unread.n && !s->ending) ? POLLOUT : 0;
     if (mo_list_empty(&s->again.node))
         s->in.events = s->unread.n || full || s->ending ? 0 : POLLIN;
 }
@@ -260,8 +270,9 @@ static void serve_init(struct serve *s, const struct tb_serve_opts *o,
     s->stay = o->stay;
     tb_loop_init(&s->box.loop);
     tb_exec_init(&s->box.exec, &s->box.loop);
-    s->server.tools = tb_tools;
-    s->server.methods = tb_files_methods;
+    tb_tools_choose(&s->box);
+    s->server.tools = s->box.tools;
+    s->server.methods = tb_methods;
     s->server.word = tb_files_word;
     s->server.instructions = instructions;
     s->server.ctx = &s->box;

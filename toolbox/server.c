@@ -237,6 +237,7 @@ static void on_call(struct tb_server *s, const struct request *rq)
     c->tool = tool;
     c->version = rq->version;
     c->level = rq->level;
+    c->meta = rq->meta;
     start_call(s, c, args);
 }
 
@@ -268,9 +269,12 @@ static const struct method *find_method(struct mo_json name, unsigned era)
 static const struct tb_method *find_other(const struct tb_server *s,
                                           struct mo_json name)
 {
-    for (const struct tb_method *m = s->methods; m && m->name; m++)
-        if (mo_json_str_eq(name, mo_span_cstr(m->name)))
-            return m;
+    for (size_t i = 0; s->methods && s->methods[i]; i++) {
+        for (const struct tb_method *m = s->methods[i]; m->name; m++) {
+            if (mo_json_str_eq(name, mo_span_cstr(m->name)))
+                return m;
+        }
+    }
     return NULL;
 }
 

@@ -30,7 +30,8 @@ struct tb_method {
 
 struct tb_server {
     const struct tb_tool *const *tools; /* terminated by NULL */
-    const struct tb_method *methods;    /* terminated by no name; or NULL */
+    /* Tables that end with a row without a name; the last one is NULL. */
+    const struct tb_method *const *methods;
     /* A word for a failure of one of them. */
     const char *(*word)(const struct mo_err *e);
     const char *instructions;

@@ -62,6 +62,7 @@ struct tb_call {
     enum tb_version version;
     enum tb_level level;
     struct mo_span id, token; /* JSON text; token may be empty */
+    struct mo_json meta;      /* _meta of the request; borrowed by run() */
     uint64_t progress;        /* last number sent */
 
     /* set by the tool */
@@ -86,5 +87,10 @@ bool tb_call_is_live(const struct tb_call *c);
 /* Report new output of a stream: its text, and the bytes it stands for. */
 void tb_call_live(struct tb_call *c, const char *stream, struct mo_span text,
                   uint64_t bytes);
+
+/* A notification that begins with the call's progress token: the caller adds
+ * members, then ends it. Not from a method, whose answer is being written. */
+void tb_note_begin(struct tb_call *c, struct mo_jw *w, const char *method);
+void tb_note_end(struct tb_call *c, struct mo_jw *w);
 
 #endif

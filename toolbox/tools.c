@@ -4,11 +4,30 @@
 
 #include "codec/text/utf8.h"
 #include "toolbox/box.h"
+#include "toolbox/files.h"
+#include "toolbox/script.h"
 
 const struct tb_tool *const tb_tools[] = {
-    &tb_read_file,    &tb_write_file,      &tb_edit_file, &tb_list_files,
-    &tb_search_files, &tb_execute_command, NULL,
+    &tb_read_file,    &tb_write_file,      &tb_edit_file,  &tb_list_files,
+    &tb_search_files, &tb_execute_command, &tb_run_script, NULL,
 };
+
+const char *const tb_encodings[] = {"utf-8", "base64", NULL};
+
+const struct tb_method *const tb_methods[] = {tb_files_methods,
+                                              tb_script_methods, NULL};
+
+void tb_tools_choose(struct tb_box *box)
+{
+    size_t n = 0;
+
+    box->languages = tb_script_languages();
+    for (size_t i = 0; tb_tools[i]; i++) {
+        if (tb_tools[i] != &tb_run_script || box->languages)
+            box->tools[n++] = tb_tools[i];
+    }
+    box->tools[n] = NULL;
+}
 
 /* An empty optional path counts as absent. */
 static bool is_optional(const struct tb_tool *t, const void *out,

@@ -15,7 +15,7 @@ static const struct tb_field in[] = {
     {"content", "The whole new content.", TB_TEXT, true,
      offsetof(struct args, content)},
     {"encoding", "How content is written. Default utf-8.", TB_CHOICE, false,
-     offsetof(struct args, encoding), 0, 0, TB_ENCODINGS},
+     offsetof(struct args, encoding), 0, 0, tb_encodings},
     {"create_dirs", "Make missing directories. Default true.", TB_BOOL, false,
      offsetof(struct args, parents)},
     {0},

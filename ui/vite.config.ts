@@ -9,7 +9,7 @@ import { build, defineConfig, type Plugin } from 'vite';
 
 const PACKED = /\.(html|js|css|svg)$/;
 
-// bytes; above, the program carries only the gzip file (scripts/embed-page)
+// bytes; above, there is no brotli file: gzip must do
 const LARGE = 150 * 1024;
 
 /** Writes a gzip and a brotli file beside each file, at the highest level. */

@@ -32,6 +32,7 @@ static struct mo_agent_opts settings_of(const struct mo_agent_setup *c)
         .steps = (unsigned)cfg->llm.max_steps,
         .history_tokens = (uint64_t)cfg->llm.max_history_tokens,
         .instructions = mo_span_cstr(cfg->llm.system_prompt),
+        .model_titles = cfg->llm.titles == MO_TITLES_MODEL,
     };
 }
 
@@ -43,7 +44,8 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
     o.servers = (struct mo_agent_servers){
         .gateway = mo_gateway_setup_gateway(c->gateway),
         .endpoint = mo_gateway_setup_endpoint(c->gateway),
-        .offer = (enum mo_gw_expose)c->cfg->llm.tools};
+        .offer = (enum mo_gw_expose)c->cfg->llm.tools,
+        .apps = c->cfg->apps.enabled && !c->own_desk};
     o.budget = mo_gateway_setup_budget(c->gateway);
     o.policy = mo_approvals_policy(c->approvals);
     o.approvals = c->approvals;

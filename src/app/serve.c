@@ -30,16 +30,18 @@ void mo_serve_end_clients(struct server *s)
 {
     if (s->site || s->relaying || !mo_serve_pass_on_stopped(s))
         return;
-    mo_gateway_metrics_stop(s->metrics);
     end_mcp(s);
     end_next(s);
 }
 
+/* The site took the registry of metrics along; calls may still end, while a
+ * relay drains. */
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
 
     s->site = NULL;
+    mo_gateway_metrics_stop(s->metrics);
     mo_serve_end_clients(s);
 }
 
@@ -222,6 +224,7 @@ static void start_agent_api(struct server *s)
     s->api.store = mo_runtime_store(s->runtime);
     s->api.sessions = mo_runtime_sessions(s->runtime);
     s->api.agent = mo_agent_setup_agent(s->agent);
+    mo_gateway_metrics_agent(s->metrics, s->api.agent);
     mo_serve_pass_on_api(s);
     s->api.models = mo_agent_setup_models(s->agent);
     s->api.try_tool = mo_agent_setup_try_tool(s->agent);
@@ -236,9 +239,12 @@ static void start_agent_api(struct server *s)
 static int make_api(struct server *s, struct mo_err *e)
 {
     const struct mo_ready ready = {"sessions", mo_talk_why, &s->talk};
+    const struct mo_ready home = {"mcp", mo_serve_relay_why, s};
     const struct mo_ready all = {"workers", mo_worker_why, &s->worker};
     int rc = mo_site_ready(s->site, &ready);
 
+    if (rc == 0)
+        rc = mo_site_ready(s->site, &home);
     if (rc == 0 && s->worker.number)
         rc = mo_site_ready(s->site, &all);
     s->api_stats.api = &s->api;
@@ -524,6 +530,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
         .limits = mo_serve_limits(&s->first->server.limits),
         .gate = mo_serve_gate(s),
         .tls = s->tls,
+        .frames = s->first->apps.origin,
         .strikes = s->worker.common ? &s->worker.common->strikes : NULL,
     };
 

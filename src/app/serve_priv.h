@@ -126,6 +126,7 @@ int mo_serve_cluster_open(struct server *s, struct mo_err *e);
 void mo_serve_relay_opts(struct server *s, struct mo_ep_http_opts *o);
 /* When the conversations are open, or it is known that there are none. */
 void mo_serve_relay_open(struct server *s);
+const char *mo_serve_relay_why(void *ctx); /* for mo_site_ready() */
 /* No more requests of others; drained(s) once, later, if there was a relay. */
 void mo_serve_relay_stop(struct server *s, uint64_t grace_ms,
                          void (*drained)(void *ctx));

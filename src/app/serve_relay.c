@@ -120,11 +120,29 @@ static void on_relayed(void *ctx, struct mo_req *rq)
         mo_api_approvals_handle(&s->api, rq);
 }
 
+/* Before it is open nobody can say that there is no such session. */
 static bool on_elsewhere(void *ctx, const char *view, struct mo_req *rq,
                          struct mo_span id, struct mo_span body)
 {
-    return mo_mcp_home_elsewhere(((struct server *)ctx)->home, view, rq, id,
-                                 body);
+    struct server *s = ctx;
+
+    if (s->home || !mo_ep_id_is(id))
+        return mo_mcp_home_elsewhere(s->home, view, rq, id, body);
+    mo_req_header(rq, "Retry-After", MO_SPAN("1"));
+    mo_req_reply(rq, 503, "application/json",
+                 MO_SPAN("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":"
+                         "{\"code\":-32000,\"message\":"
+                         "\"this server is not ready yet\"}}"));
+    return true;
+}
+
+const char *mo_serve_relay_why(void *ctx)
+{
+    const struct server *s = ctx;
+
+    return s->home && !mo_ep_home_has_key(&s->ep_home)
+               ? "the key of MCP sessions is not read yet"
+               : NULL;
 }
 
 static bool on_pass(void *ctx, struct mo_req *rq, const struct mo_ep_away *to)

@@ -26,7 +26,9 @@ void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r)
     mo_jw_member_opt(&w, "session", r->session);
     mo_jw_member_opt(&w, "tool", r->tool);
     mo_jw_member_opt(&w, "call", r->call);
+    mo_jw_member_opt(&w, "app", r->app);
     mo_jw_member_raw(&w, "args", r->args);
+    mo_jw_member_opt(&w, "argsDigestBefore", mo_span_cstr(r->args_before));
     mo_jw_member_raw(&w, "plan", r->plan);
     mo_jw_member_raw(&w, "entry", r->entry);
     mo_jw_member_opt(&w, "digest", mo_span_cstr(r->digest));
@@ -48,6 +50,9 @@ void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r)
     mo_jw_member_opt(&w, "path", r->path);
     mo_jw_member_raw(&w, "changed", r->changed);
     mo_jw_member_raw(&w, "waiting", r->waiting);
+    mo_jw_member_opt(&w, "script", mo_span_cstr(r->script));
+    if (r->line)
+        mo_jw_member_u64(&w, "line", r->line);
     if (r->count)
         mo_jw_member_u64(&w, "count", r->count);
     if (r->result) {
@@ -163,6 +168,9 @@ void mo_audit_row_call(struct mo_buf *b, enum mo_audit_step step,
         mo_jw_key(&w, "client");
         put_value(&w, (struct mo_json){k->client.p, k->client.n});
     }
+    mo_jw_member_opt(&w, "script", k->script);
+    if (k->line)
+        mo_jw_member_u64(&w, "line", k->line);
     put_route(&w, k);
     put_args(&w, k, args);
     mo_jw_member_opt(&w, "by", mo_span_cstr(k->by));

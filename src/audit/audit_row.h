@@ -19,13 +19,17 @@ struct mo_audit_row {
     const char *event;      /* what was done: "accepted", "refused", ... */
     struct mo_span subject; /* value of that member */
     struct mo_span name, server, session, tool, call;
+    struct mo_span app;               /* URI of the app that made the call */
     struct mo_span args, plan, entry; /* JSON */
-    struct mo_span changed, waiting;  /* JSON: keys of the configuration */
+    const char *args_before; /* digest of args before a person changed them */
+    struct mo_span changed, waiting; /* JSON: keys of the configuration */
     const char *digest, *action, *by, *decided_by;
     const char *outcome, *reason;
     const char *via; /* member "door", of a row without a decision */
     struct mo_span who, peer, host, program, origin, path;
     uint64_t count;
+    const char *script; /* SHA-256 of the script that made the call; or NULL */
+    uint64_t line;      /* of that script; 0: unknown */
     const struct mo_door *door; /* of the decision */
     const bool *approved;
     const struct mo_audit_result { /* of a tool */

@@ -54,10 +54,13 @@ struct mo_gw_case {
     struct mo_span inside;       /* set for a call of a conversation, which was
                                   * judged there: its caller; or empty */
     bool stand_in;               /* replaces the server that was judged */
-    struct mo_json item;         /* the tool as its server lists it, or none */
-    struct mo_json arguments;    /* or none */
-    char digest[65];             /* sha256 of the arguments */
-    char before[65];             /* digest before a person edited them */
+    bool is_own;                 /* a tool of this program: it needs no pin */
+    struct mo_span script;    /* SHA-256 of the script that made it; or empty */
+    uint64_t line;            /* of that script; 0: unknown */
+    struct mo_json item;      /* the tool as its server lists it, or none */
+    struct mo_json arguments; /* or none */
+    char digest[65];          /* sha256 of the arguments */
+    char before[65];          /* digest before a person edited them */
     size_t args_bytes;
     bool routed; /* execute chose the tool */
     float sure;  /* confidence of that choice; 1: the tool was named */

@@ -5,6 +5,10 @@
  * that drivers need not. */
 #include "box/driver.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 static const char *const cause_names[] = {
     [MO_BOX_STOPPED] = "stopped", [MO_BOX_EXITED] = "exited",
     [MO_BOX_OOM] = "oom",         [MO_BOX_KILLED] = "killed",
@@ -249,6 +253,52 @@ bool mo_boxes_use(const struct mo_boxes *bs, const char *files)
     return false;
 }
 
+static const char *text_of(struct mo_arena *a, struct mo_json v)
+{
+    char text[MO_BOX_LABEL_MAX] = "";
+
+    (void)mo_json_str_copy(v, text, sizeof(text));
+    return mo_arena_strndup(a, text, strlen(text));
+}
+
+int mo_boxes_files_row(struct mo_arena *a, struct mo_json name,
+                       struct mo_json labels, struct mo_box_row *out)
+{
+    *out = (struct mo_box_row){
+        .id = text_of(a, name),
+        .session = text_of(a, mo_json_get(labels, "mo.session")),
+        .instance = text_of(a, mo_json_get(labels, "mo.instance")),
+        .policy = "",
+    };
+    return out->id && out->session && out->instance ? 0 : MO_ENOMEM;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    return strcmp(((const struct mo_box_row *)a)->id,
+                  ((const struct mo_box_row *)b)->id);
+}
+
+void mo_boxes_tell_part(struct mo_box_row *rows, size_t n, const char *from,
+                        mo_box_rows_fn *done, void *ctx,
+                        const struct mo_err *why)
+{
+    struct mo_box_rows part = {.n = 0};
+    size_t first = 0;
+
+    if (n)
+        qsort(rows, n, sizeof(*rows), compare_rows);
+    while (first < n && strcmp(rows[first].id, from) <= 0)
+        first++;
+    part.v = n ? rows + first : NULL;
+    part.n = n - first;
+    if (part.n > MO_BOX_PART_MAX) {
+        part.n = MO_BOX_PART_MAX;
+        part.next = part.v[part.n - 1].id;
+    }
+    done(ctx, &part, why);
+}
+
 const char *mo_box_driver(const struct mo_box *b)
 {
     return b->bs->ops->name;
@@ -262,10 +312,10 @@ int mo_box_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
     return b->bs->ops->stats(b, done, ctx, e);
 }
 
-int mo_boxes_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                  struct mo_err *e)
+int mo_boxes_list(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                  void *ctx, struct mo_err *e)
 {
-    return bs->ops->list(bs, done, ctx, e);
+    return bs->ops->list(bs, from, done, ctx, e);
 }
 
 int mo_boxes_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
@@ -274,13 +324,13 @@ int mo_boxes_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
     return bs->ops->remove(bs, id, done, ctx, e);
 }
 
-int mo_boxes_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                   struct mo_err *e)
+int mo_boxes_files(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                   void *ctx, struct mo_err *e)
 {
     if (!bs->ops->files)
         return mo_fail(e, MO_ENOTFOUND, "box: %s keeps no workspaces",
                        bs->ops->name);
-    return bs->ops->files(bs, done, ctx, e);
+    return bs->ops->files(bs, from, done, ctx, e);
 }
 
 int mo_boxes_forget(struct mo_boxes *bs, const char *files, mo_done_fn *done,
@@ -303,7 +353,20 @@ const char *mo_boxes_driver(const struct mo_boxes *bs)
     return bs->ops->name;
 }
 
+const char *mo_boxes_where(const struct mo_boxes *bs)
+{
+    return bs->place;
+}
+
 /* --- all of them --------------------------------------------------------- */
+
+void mo_boxes_are_here(struct mo_boxes *bs, const char *what)
+{
+    char machine[65] = "";
+
+    (void)gethostname(machine, sizeof(machine) - 1);
+    (void)snprintf(bs->place, sizeof(bs->place), "%s:%s", machine, what);
+}
 
 void mo_boxes_setup(struct mo_boxes *bs, struct mo_loop *l,
                     const struct mo_box_ops *ops)

@@ -165,13 +165,24 @@ struct mo_box_row {
     uint64_t expires, started;                    /* wall s */
     bool running, paused, warm;
 };
-typedef void mo_box_rows_fn(void *ctx, const struct mo_box_row *v, size_t n,
+/* A part of a list: MO_BOX_PART_MAX rows at most. next: where the next part
+ * begins; NULL: this is the last one. Borrowed. */
+#define MO_BOX_PART_MAX  4096
+#define MO_BOX_PLACE_MAX 656
+struct mo_box_rows {
+    const struct mo_box_row *v;
+    size_t n;
+    const char *next;
+};
+typedef void mo_box_rows_fn(void *ctx, const struct mo_box_rows *rows,
                             const struct mo_err *why);
 
 /* Lists every box with our store's label, of every instance, dead ones too.
- * Rows are borrowed; done() once. */
-int mo_boxes_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                  struct mo_err *e);
+ * from: the `next` of the part before, or NULL: the first part. A box that
+ * begins or ends meanwhile may be missing, and one may come twice; done()
+ * once. */
+int mo_boxes_list(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                  void *ctx, struct mo_err *e);
 /* Removes one by id in any state; an unknown id is a success. */
 int mo_boxes_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                     void *ctx, struct mo_err *e);
@@ -179,8 +190,8 @@ int mo_boxes_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
 /* Lists the kept workspaces with our store's label, but those of boxes that
  * this process uses: id, session (may be "") and instance of each. A driver
  * that keeps none fails with MO_ENOTFOUND, here and below. */
-int mo_boxes_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                   struct mo_err *e);
+int mo_boxes_files(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                   void *ctx, struct mo_err *e);
 /* Removes a kept workspace; an unknown id is a success. */
 int mo_boxes_forget(struct mo_boxes *bs, const char *files, mo_done_fn *done,
                     void *ctx, struct mo_err *e);
@@ -193,6 +204,10 @@ int mo_boxes_warm(struct mo_boxes *bs, const struct mo_box_spec *spec,
 unsigned mo_boxes_warm_now(const struct mo_boxes *bs); /* ready */
 
 const char *mo_boxes_driver(const struct mo_boxes *bs);
+/* Where its boxes and workspaces are, if only this machine reaches them: the
+ * machine and a directory or an engine. "": every machine reaches the same. */
+#define MO_BOX_WHERE_MAX 256
+const char *mo_boxes_where(const struct mo_boxes *bs);
 /* How connections come out of boxes with a network; for `doctor`. Known for
  * sure once one has run. */
 const char *mo_boxes_network_way(const struct mo_boxes *bs);
@@ -238,6 +253,8 @@ struct mo_box_cluster {
     const char *runtime_class, *pull_secret;
     const char *node_selector; /* a JSON object of texts */
     const char *pull_policy;   /* IfNotPresent */
+    bool claims;               /* kept workspaces are claims; false: nowhere */
+    const char *storage_class; /* of the claims; the cluster's default */
 };
 
 /* Whether workspaces of docker boxes are kept: in volumes. */

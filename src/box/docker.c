@@ -340,6 +340,8 @@ static int open_engine(struct dk *d, const char *engine, struct mo_err *e)
     else if (verify && verify[0])
         return mo_fail(e, MO_EINVAL,
                        "DOCKER_TLS_VERIFY is set, DOCKER_CERT_PATH is not");
+    if (strncmp(host, "unix:", 5) == 0)
+        mo_boxes_are_here(&d->bs, host);
     d->en = mo_engine_new(d->bs.loop, &o, e);
     return d->en ? 0 : MO_EINVAL;
 }

@@ -12,6 +12,7 @@ struct query {
     mo_box_rows_fn *rows; /* who waits for the answer: one of these */
     mo_box_stats_fn *stats;
     void *ctx;
+    char from[MO_BOX_ID_MAX]; /* rows after this one */
 };
 
 static int ask_engine(const struct dk *d, const char *path,
@@ -147,12 +148,12 @@ static void on_list(void *ctx, const struct mo_engine_reply *r,
     }
     if (!why)
         sweep_networks(q->d, r->json);
-    q->rows(q->ctx, why ? NULL : rows, why ? 0 : n, why);
+    mo_boxes_tell_part(rows, why ? 0 : n, q->from, q->rows, q->ctx, why);
     mo_free(q);
 }
 
-int mo_docker_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                   struct mo_err *e)
+int mo_docker_list(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                   void *ctx, struct mo_err *e)
 {
     struct dk *d = mo_docker_of(bs);
     mo_autobuf struct mo_buf label = {.max = 1024};
@@ -160,6 +161,7 @@ int mo_docker_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
     struct query q = {.d = d, .rows = done, .ctx = ctx};
     int rc = mo_buf_printf(&label, "mo.store=%s", d->store);
 
+    (void)snprintf(q.from, sizeof(q.from), "%s", from ? from : "");
     if (rc == 0)
         rc =
             mo_engine_put_filter(&path, "/containers/json?all=1&filters=", NULL,

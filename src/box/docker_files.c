@@ -225,16 +225,8 @@ struct volumes {
     mo_box_rows_fn *rows;
     mo_done_fn *done;
     void *ctx;
+    char from[MO_BOX_ID_MAX]; /* rows after this one */
 };
-
-static const char *text_of(struct mo_arena *a, struct mo_json obj,
-                           const char *key)
-{
-    char text[MO_BOX_LABEL_MAX] = "";
-
-    (void)mo_json_str_copy(mo_json_get(obj, key), text, sizeof(text));
-    return mo_arena_strndup(a, text, strlen(text));
-}
 
 static int read_volumes(struct volumes *q, struct mo_json list,
                         struct mo_arena *a, struct mo_box_row **out, size_t *n)
@@ -249,11 +241,7 @@ static int read_volumes(struct volumes *q, struct mo_json list,
         struct mo_json labels = mo_json_get(at.val, "Labels");
         struct mo_box_row *r = &(*out)[*n];
 
-        r->id = text_of(a, at.val, "Name");
-        r->session = text_of(a, labels, "mo.session");
-        r->instance = text_of(a, labels, "mo.instance");
-        r->policy = "";
-        if (!r->id || !r->session || !r->instance)
+        if (mo_boxes_files_row(a, mo_json_get(at.val, "Name"), labels, r) < 0)
             return MO_ENOMEM;
         if (mo_docker_files_uid(r->id) && !mo_boxes_use(&q->d->bs, r->id) &&
             mo_json_str_eq(mo_json_get(labels, "mo.store"),
@@ -277,7 +265,7 @@ static void on_volumes(void *ctx, const struct mo_engine_reply *r,
         (void)mo_fail(&e, MO_ENOMEM, "list of volumes");
         why = &e;
     }
-    q->rows(q->ctx, why ? NULL : rows, why ? 0 : n, why);
+    mo_boxes_tell_part(rows, why ? 0 : n, q->from, q->rows, q->ctx, why);
     mo_free(q);
 }
 
@@ -298,8 +286,8 @@ static int ask_all(struct dk *d, const char *method, const char *path,
     return rc;
 }
 
-int mo_docker_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                    struct mo_err *e)
+int mo_docker_files(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                    void *ctx, struct mo_err *e)
 {
     struct dk *d = mo_docker_of(bs);
     mo_autobuf struct mo_buf label = {.max = 1024};
@@ -307,6 +295,7 @@ int mo_docker_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
     struct volumes q = {.d = d, .rows = done, .ctx = ctx};
     int rc = mo_buf_printf(&label, "mo.store=%s", d->store);
 
+    (void)snprintf(q.from, sizeof(q.from), "%s", from ? from : "");
     if (rc == 0)
         rc = mo_engine_put_filter(&path, "/volumes?filters=", NULL,
                                   mo_buf_cstr(&label));

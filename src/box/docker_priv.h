@@ -192,8 +192,8 @@ unsigned mo_docker_files_uid(const char *name); /* 0: not one of ours */
 int mo_docker_files_fill(struct dk_box *b, struct mo_ctr *c, struct mo_err *e);
 int mo_docker_files_read(struct dk_box *b, struct mo_json labels,
                          struct mo_ctr *c, struct mo_err *e);
-int mo_docker_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                    struct mo_err *e);
+int mo_docker_files(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                    void *ctx, struct mo_err *e);
 int mo_docker_forget(struct mo_boxes *bs, const char *files, mo_done_fn *done,
                      void *ctx, struct mo_err *e);
 
@@ -272,8 +272,8 @@ int mo_docker_remove_one(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                          void *ctx, struct mo_err *e);
 int mo_docker_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
                     struct mo_err *e);
-int mo_docker_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                   struct mo_err *e);
+int mo_docker_list(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                   void *ctx, struct mo_err *e);
 int mo_docker_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                      void *ctx, struct mo_err *e);
 int mo_docker_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,

@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "box/box.h"
+#include "codec/json/json.h"
 
 struct mo_box_ops {
     const char *name;
@@ -40,13 +41,13 @@ struct mo_box_ops {
     void (*claim)(struct mo_box *b, const struct mo_box_spec *spec);
     int (*stats)(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
                  struct mo_err *e);
-    int (*list)(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                struct mo_err *e);
+    int (*list)(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                void *ctx, struct mo_err *e);
     int (*remove)(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                   void *ctx, struct mo_err *e);
     /* Kept workspaces; both NULL: none are kept. */
-    int (*files)(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                 struct mo_err *e);
+    int (*files)(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                 void *ctx, struct mo_err *e);
     int (*forget)(struct mo_boxes *bs, const char *files, mo_done_fn *done,
                   void *ctx, struct mo_err *e);
     int (*check)(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
@@ -88,6 +89,7 @@ struct mo_boxes {
     bool closing;
     mo_box_mounts_fn *on_mounts; /* or NULL */
     void *mounts_ctx;
+    char place[MO_BOX_WHERE_MAX]; /* mo_boxes_where() */
     struct mo_gone gone;
 };
 
@@ -117,12 +119,22 @@ struct mo_box {
 
 /* True if a box of bs has the workspace of that id. */
 bool mo_boxes_use(const struct mo_boxes *bs, const char *files);
+/* The row of a workspace, from its name and its labels. 0 or MO_ENOMEM. */
+int mo_boxes_files_row(struct mo_arena *a, struct mo_json name,
+                       struct mo_json labels, struct mo_box_row *out);
+/* For a driver that has all rows at once: sorts them by id, and tells the part
+ * that follows the id `from` ("": the first part). */
+void mo_boxes_tell_part(struct mo_box_row *rows, size_t n, const char *from,
+                        mo_box_rows_fn *done, void *ctx,
+                        const struct mo_err *why);
 
 /* For the driver's opening function. A copy of s or, if it is NULL, of "". */
 static inline char *mo_boxes_text(const char *s)
 {
     return mo_strndup(s ? s : "", s ? strlen(s) : 0);
 }
+/* Its boxes and workspaces are on this machine: at `what`. */
+void mo_boxes_are_here(struct mo_boxes *bs, const char *what);
 void mo_boxes_setup(struct mo_boxes *bs, struct mo_loop *l,
                     const struct mo_box_ops *ops);
 

@@ -30,7 +30,10 @@ static void on_pod(void *ctx, struct mo_json pod, bool deleted)
     mo_list_each_entry_safe (b, &d->bs.boxes, struct kb_box, b.node) {
         if (strcmp(b->name, s.name) != 0)
             continue;
-        b->state = s;
+        if (mo_kbox_is_other(b, &s))
+            b->state.deleting = true; /* ours is gone */
+        else
+            b->state = s;
         b->state.deleting |= deleted;
         b->listed = b->seen = true;
         mo_kbox_news(b);
@@ -191,6 +194,7 @@ static void free_driver(struct kb *d)
     mo_free(d->node_selector);
     mo_free(d->pull_secret);
     mo_free(d->pull_policy);
+    mo_free(d->storage_class);
     mo_free(d);
 }
 
@@ -225,6 +229,8 @@ static const struct mo_box_ops ops = {
     .stats = mo_kb_stats,
     .list = mo_kb_list,
     .remove = mo_kb_remove,
+    .files = mo_kb_files,
+    .forget = mo_kb_forget,
     .check = mo_kb_check,
     .close = kb_close,
 };
@@ -270,8 +276,11 @@ int mo_boxes_kubernetes(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->node_selector = mo_boxes_text(c->node_selector);
     d->pull_secret = mo_boxes_text(c->pull_secret);
     d->pull_policy = mo_boxes_text(c->pull_policy);
+    d->storage_class = mo_boxes_text(c->storage_class);
+    d->claims = c->claims;
     if (!d->network || !d->instance || !d->image || !d->runtime_class ||
-        !d->node_selector || !d->pull_secret || !d->pull_policy) {
+        !d->node_selector || !d->pull_secret || !d->pull_policy ||
+        !d->storage_class) {
         free_driver(d);
         return mo_fail(e, MO_ENOMEM, "kubernetes");
     }

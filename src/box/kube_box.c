@@ -7,24 +7,28 @@
 #define POLL_MS      2000   /* while the pods cannot be watched */
 #define PATIENCE_MS  10000  /* for the answer to create, once it is stopped */
 #define NAME_TRIES   4
+#define POD_TRIES    3   /* of which the others were deleted from outside */
 #define ATTACH_MS    200 /* between attempts to attach; doubles */
 #define ATTACH_TRIES 5
 
 void mo_kbox_move(struct kb_box *b, enum kb_step to)
 {
     static const unsigned legal[] = {
-        [KB_WAITING] = MO_TO(KB_FINDING) | MO_TO(KB_CREATING) |
-                       MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
+        [KB_WAITING] = MO_TO(KB_FINDING) | MO_TO(KB_CLAIMING) |
+                       MO_TO(KB_CREATING) | MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
         [KB_FINDING] = MO_TO(KB_NETWORK) | MO_TO(KB_ATTACHING) |
                        MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
+        [KB_CLAIMING] =
+            MO_TO(KB_CREATING) | MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
         [KB_CREATING] = MO_TO(KB_CREATING) | MO_TO(KB_PENDING) |
                         MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
-        [KB_PENDING] = MO_TO(KB_NETWORK) | MO_TO(KB_ATTACHING) |
-                       MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
+        [KB_PENDING] = MO_TO(KB_WAITING) | MO_TO(KB_NETWORK) |
+                       MO_TO(KB_ATTACHING) | MO_TO(KB_REMOVING) |
+                       MO_TO(KB_DONE),
         [KB_NETWORK] =
             MO_TO(KB_ATTACHING) | MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
-        [KB_ATTACHING] = MO_TO(KB_UP) | MO_TO(KB_PENDING) | MO_TO(KB_REMOVING) |
-                         MO_TO(KB_DONE),
+        [KB_ATTACHING] = MO_TO(KB_UP) | MO_TO(KB_FINDING) | MO_TO(KB_PENDING) |
+                         MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
         [KB_UP] = MO_TO(KB_JUDGING) | MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
         [KB_JUDGING] = MO_TO(KB_UP) | MO_TO(KB_REMOVING) | MO_TO(KB_DONE),
         [KB_REMOVING] = MO_TO(KB_DONE),
@@ -68,14 +72,15 @@ static bool has_image(const struct kb_box *b)
 }
 
 static void attach_box(struct kb_box *b);
+static void find_pod(struct kb_box *b);
 static void on_tick(struct mo_timer *t);
 
-static void on_attach_again(struct mo_timer *t)
+static void on_find_again(struct mo_timer *t)
 {
     struct kb_box *b = mo_container_of(t, struct kb_box, timer);
 
     if (b->step == KB_ATTACHING && !b->call)
-        attach_box(b);
+        find_pod(b);
 }
 
 void mo_kbox_bring_up(struct kb_box *b)
@@ -83,6 +88,7 @@ void mo_kbox_bring_up(struct kb_box *b)
     struct mo_box_io io = {b->io.io, b->io.err};
 
     b->streams_ours = b->held = false;
+    b->owned |= !b->warm && !b->stopping;
     mo_kbox_move(b, KB_UP);
     mo_box_up(&b->b, b->name, &io);
     if (b->stopping || b->eof || b->seen)
@@ -98,7 +104,7 @@ static void attach_later(struct kb_box *b, const struct mo_err *why)
         if (!b->adopted)
             mo_kbox_move(b, KB_PENDING);
         b->doubt = true;
-        mo_kbox_retry(b, b->adopted ? on_attach_again : on_tick,
+        mo_kbox_retry(b, b->adopted ? on_find_again : on_tick,
                       (uint64_t)ATTACH_MS << b->tries);
     } else if (b->adopted) {
         mo_kbox_engine_gone(b, why);
@@ -164,10 +170,22 @@ static void start_parts(struct kb_box *b)
 
 /* --- until its container runs -------------------------------------------- */
 
-/* Perhaps because the policy that owns it is gone. */
+/* By somebody else, perhaps because the policy that owns it is gone. Another
+ * pod is tried, unless a network was begun in this one. */
 static void on_deleted(struct kb_box *b)
 {
-    mo_kb_of_box(b)->policy_ok = false;
+    struct kb *d = mo_kb_of_box(b);
+
+    d->policy_ok = false;
+    if (b->pods++ < POD_TRIES - 1 && !b->net.net.relay) {
+        mo_kbox_move(b, KB_WAITING);
+        b->state = (struct mo_pod_state){.code = -1};
+        b->uid[0] = b->name[0] = '\0';
+        b->made = b->seen = b->doubt = false;
+        b->tries = 0;
+        mo_kb_wait(d, &b->wait);
+        return;
+    }
     mo_kbox_give_up(
         b, mo_error(MO_ENOTFOUND, "its pod was deleted before it ran"));
 }
@@ -176,19 +194,22 @@ static void on_polled(void *ctx, const struct mo_kube_reply *r,
                       const struct mo_err *why)
 {
     struct kb_box *b = ctx;
+    struct mo_pod_state s;
+    bool read = !why && mo_pod_read(r->json, &s, NULL) == 0;
 
     b->call = NULL;
     if (b->has_end) {
         mo_kbox_wind_up(b);
         return;
     }
-    if (why && why->code == MO_ENOTFOUND) {
+    if ((why && why->code == MO_ENOTFOUND) ||
+        (read && mo_kbox_is_other(b, &s))) {
         b->made = false;
         on_deleted(b);
         return;
     }
-    if (!why)
-        (void)mo_pod_read(r->json, &b->state, NULL);
+    if (read && !b->seen) /* the watch may have told of a newer state */
+        b->state = s;
     mo_kbox_pending(b);
 }
 
@@ -204,6 +225,11 @@ static void on_tick(struct mo_timer *t)
 
 static void on_overdue(struct kb_box *b)
 {
+    if (!b->overdue) {
+        b->overdue = true;
+        if (mo_kbox_claim_ask(b))
+            return;
+    }
     mo_kbox_give_up(
         b, mo_error(MO_ETIMEOUT, "its pod did not start in %d s: %s",
                     START_MS / 1000,
@@ -225,9 +251,9 @@ void mo_kbox_pending(struct kb_box *b)
 
     if (b->step != KB_PENDING)
         mo_kbox_move(b, KB_PENDING);
-    b->seen = false;
     if (b->call)
         return; /* its answer continues */
+    b->seen = false;
     if (b->stopping)
         mo_kbox_give_up(b, mo_error(MO_ECANCELED, "stopped"));
     else if (s->phase == MO_POD_ENDED)
@@ -246,7 +272,7 @@ void mo_kbox_pending(struct kb_box *b)
         start_parts(b);
     else if (mo_now_ns() - b->began > START_MS * MO_MS)
         on_overdue(b);
-    else
+    else if (!mo_kbox_claim_due(b) || !mo_kbox_claim_ask(b))
         mo_kbox_retry(b, on_tick, POLL_MS);
 }
 
@@ -303,15 +329,32 @@ static void create_pod(struct kb_box *b)
         mo_kbox_give_up(b, &e);
 }
 
+void mo_kbox_create(struct kb_box *b)
+{
+    create_pod(b);
+}
+
 /* --- adopt --------------------------------------------------------------- */
+
+/* One that was kept warm may not say whose it is. */
+static bool is_of_another(const struct kb_box *b, struct mo_json session)
+{
+    const char *mine = b->spec.session ? b->spec.session : "";
+
+    return *mine && mo_json_is(session, MO_JSON_STRING) &&
+           !mo_json_str_eq(session, MO_SPAN("")) &&
+           !mo_json_str_eq(session, mo_span_cstr(mine));
+}
 
 static int check_found(struct kb_box *b, struct mo_json pod, struct mo_err *e)
 {
     struct mo_json notes =
         mo_json_get(mo_json_get(pod, "metadata"), "annotations");
 
-    if (!mo_kb_is_ours(mo_kb_of_box(b), pod))
+    if (!mo_kb_is_ours(mo_kb_of_box(b), pod, KB_ROLE_BOX))
         return mo_fail(e, MO_EPOLICY, "box %s is not one of ours", b->name);
+    if (is_of_another(b, mo_json_get(notes, "mo.session")))
+        return mo_fail(e, MO_EPOLICY, "box %s is of another session", b->name);
     b->made = true;
     if (mo_pod_read(pod, &b->state, e) < 0)
         return e->code;
@@ -321,7 +364,10 @@ static int check_found(struct kb_box *b, struct mo_json pod, struct mo_err *e)
                        b->name);
     if (mo_kbox_net_read(b, notes, e) < 0)
         return e->code;
-    return mo_pod_compare_fixed(pod, b->net.wanted, b->net.files, e);
+    if (mo_kbox_files_read(b, notes, e) < 0)
+        return e->code;
+    return mo_pod_compare_fixed(pod, b->net.wanted, b->net.files,
+                                b->b.files[0] ? b->b.files : NULL, e);
 }
 
 static void on_found(void *ctx, const struct mo_kube_reply *r,
@@ -358,7 +404,7 @@ static void on_cluster(struct kb_wait *w, const struct mo_err *why)
     else if (b->adopted)
         find_pod(b);
     else
-        create_pod(b);
+        mo_kbox_files_prepare(b);
 }
 
 static void begin_box(struct kb_box *b)
@@ -436,7 +482,7 @@ static void on_patience(struct mo_timer *t)
 {
     struct kb_box *b = mo_container_of(t, struct kb_box, timer);
 
-    if (b->call && b->step == KB_CREATING)
+    if (b->call && (b->step == KB_CREATING || b->step == KB_CLAIMING))
         mo_kube_cancel(b->call);
 }
 
@@ -449,7 +495,7 @@ void mo_kbox_stop(struct mo_box *box)
     if (b->stopping)
         return;
     b->stopping = true;
-    if (b->step == KB_CREATING)
+    if (b->step == KB_CREATING || b->step == KB_CLAIMING)
         mo_kbox_retry(b, on_patience, PATIENCE_MS);
     else if (b->call && b->step < KB_REMOVING)
         mo_kube_cancel(b->call);

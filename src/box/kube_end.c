@@ -15,7 +15,7 @@
 
 /* --- the end ------------------------------------------------------------- */
 
-static void report_down(struct kb_box *b)
+void mo_kbox_down(struct kb_box *b)
 {
     mo_kbox_move(b, KB_DONE);
     mo_kbox_drop_streams(b);
@@ -23,6 +23,13 @@ static void report_down(struct kb_box *b)
     mo_later_cancel(&b->later);
     mo_list_del(&b->wait.node);
     mo_kbox_net_end(b);
+}
+
+/* Its pod is gone. */
+static void finish_box(struct kb_box *b)
+{
+    if (!mo_kbox_files_drop(b))
+        mo_kbox_down(b);
 }
 
 void mo_kbox_net_gone(struct kb_box *b)
@@ -47,7 +54,7 @@ void mo_kbox_engine_gone(struct kb_box *b, const struct mo_err *why)
     b->has_end = false;
     end_with(b, MO_BOX_ENGINE_GONE, -1, 0);
     b->why = *why;
-    report_down(b);
+    mo_kbox_down(b);
 }
 
 int mo_kb_put_delete(struct mo_buf *b, const char *uid)
@@ -77,7 +84,7 @@ static void on_removed(void *ctx, const struct mo_kube_reply *r,
     if (why && why->code != MO_ENOTFOUND && why->code != MO_EEXISTS)
         mo_kbox_engine_gone(b, why);
     else
-        report_down(b);
+        finish_box(b);
 }
 
 static void start_remove(struct kb_box *b)
@@ -99,7 +106,7 @@ void mo_kbox_wind_up(struct kb_box *b)
     if (b->made)
         start_remove(b);
     else
-        report_down(b);
+        finish_box(b);
 }
 
 void mo_kbox_give_up(struct kb_box *b, const struct mo_err *why)
@@ -208,33 +215,46 @@ static void handle_running(struct kb_box *b)
     }
 }
 
-static void on_judged(void *ctx, const struct mo_kube_reply *r,
-                      const struct mo_err *why)
+/* The watch may have told of a newer state than s. */
+static void handle_judged(struct kb_box *b, const struct mo_pod_state *s)
 {
-    struct kb_box *b = ctx;
-
-    b->call = NULL;
-    if (b->letting_go) {
-        end_with(b, MO_BOX_LET_GO, -1, 0);
-        report_down(b);
-    } else if (b->stopping) {
-        end_with(b, MO_BOX_STOPPED, -1, 0);
-        start_remove(b);
-    } else if (why && why->code == MO_ENOTFOUND) {
-        set_cause(b); /* as it was told last */
-        report_down(b);
-    } else if (why) {
-        mo_kbox_engine_gone(b, why);
-    } else if (mo_pod_read(r->json, &b->state, NULL) < 0) {
-        mo_kbox_engine_gone(
-            b, mo_error(MO_EPROTO, "the cluster's account of a pod"));
-    } else if (b->state.phase == MO_POD_ENDED) {
+    if (!b->seen)
+        b->state = *s;
+    if (b->state.phase == MO_POD_ENDED) {
         mo_kbox_move(b, KB_UP);
         drain_box(b);
     } else if (b->state.deleting) {
         mo_kbox_ended(b);
     } else {
         handle_running(b);
+    }
+}
+
+static void on_judged(void *ctx, const struct mo_kube_reply *r,
+                      const struct mo_err *why)
+{
+    struct kb_box *b = ctx;
+    struct mo_pod_state s;
+    int rc = why ? why->code : mo_pod_read(r->json, &s, NULL);
+
+    if (rc == 0 && mo_kbox_is_other(b, &s))
+        rc = MO_ENOTFOUND;
+    b->call = NULL;
+    if (b->letting_go) {
+        end_with(b, MO_BOX_LET_GO, -1, 0);
+        mo_kbox_down(b);
+    } else if (b->stopping) {
+        end_with(b, MO_BOX_STOPPED, -1, 0);
+        start_remove(b);
+    } else if (rc == MO_ENOTFOUND) {
+        set_cause(b); /* as it was told last */
+        finish_box(b);
+    } else if (rc < 0) {
+        mo_kbox_engine_gone(
+            b,
+            why ? why : mo_error(MO_EPROTO, "the cluster's account of a pod"));
+    } else {
+        handle_judged(b, &s);
     }
 }
 
@@ -272,7 +292,7 @@ void mo_kbox_later(struct mo_later *l)
 
     if (b->letting_go && b->step == KB_UP) {
         end_with(b, MO_BOX_LET_GO, -1, 0);
-        report_down(b);
+        mo_kbox_down(b);
     } else if (b->step == KB_UP && b->stopping) {
         end_with(b, MO_BOX_STOPPED, -1, 0);
         start_remove(b);

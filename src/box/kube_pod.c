@@ -8,12 +8,10 @@
 #include "codec/ca_files.h"
 #include "codec/sha256.h"
 
-#define UID_FIRST   100000u
-#define UID_COUNT   1000000000u
 #define TOOLBOX     "/toolbox"
 #define LAUNCHER    "/mo-box"
 #define LABELS      3
-#define ANNOTATIONS 8
+#define ANNOTATIONS 9
 #define NUMBER_MAX  24
 #define HOLD_WORDS  8 /* before the command itself */
 
@@ -34,13 +32,19 @@ void mo_kb_label(const char *text, char out[KB_LABEL_MAX])
     mo_hex(sum, 20, out);
 }
 
-bool mo_kb_is_ours(const struct kb *d, struct mo_json pod)
+bool mo_kb_is_ours(const struct kb *d, struct mo_json object, const char *role)
 {
-    struct mo_json labels = mo_json_get(mo_json_get(pod, "metadata"), "labels");
+    struct mo_json labels =
+        mo_json_get(mo_json_get(object, "metadata"), "labels");
 
     return mo_json_str_eq(mo_json_get(labels, "mo.store"),
                           mo_span_cstr(d->store)) &&
-           mo_json_str_eq(mo_json_get(labels, "mo.role"), MO_SPAN("box"));
+           mo_json_str_eq(mo_json_get(labels, "mo.role"), mo_span_cstr(role));
+}
+
+unsigned mo_kb_new_uid(void)
+{
+    return KB_UID_FIRST + (unsigned)(mo_random_u64() % KB_UID_COUNT);
 }
 
 /* --- program ------------------------------------------------------------- */
@@ -153,10 +157,11 @@ static int fill_labels(const struct kb *d, struct kb_box *b)
     a[5] = (struct mo_pod_pair){"mo.warm", b->warm ? "1" : "0"};
     a[6] = (struct mo_pod_pair){"mo.net", b->net.ports};
     a[7] = (struct mo_pod_pair){"mo.trust", b->net.files ? "1" : "0"};
+    a[8] = (struct mo_pod_pair){"mo.files", b->b.files};
     b->pod.labels = l;
     b->pod.nlabels = LABELS;
     b->pod.annotations = a;
-    b->pod.nannotations = ANNOTATIONS;
+    b->pod.nannotations = b->b.files[0] ? ANNOTATIONS : ANNOTATIONS - 1;
     return 0;
 }
 
@@ -164,6 +169,7 @@ int mo_kbox_fill(struct kb *d, struct kb_box *b, struct mo_err *e)
 {
     const struct mo_box_limits *lim = &b->spec.limits;
     bool foreign = b->spec.image && *b->spec.image;
+    bool keeps = b->b.files[0];
     int rc;
 
     (void)snprintf(b->name, sizeof(b->name), "mo-box-%016llx",
@@ -172,7 +178,7 @@ int mo_kbox_fill(struct kb *d, struct kb_box *b, struct mo_err *e)
         .name = b->name,
         .image = foreign ? b->spec.image : d->image,
         .argv = b->spec.argv,
-        .uid = UID_FIRST + (unsigned)(mo_random_u64() % UID_COUNT),
+        .uid = keeps ? mo_kb_files_uid(b->b.files) : mo_kb_new_uid(),
         .policy_uid = d->policy_uid,
         .runtime_class = d->runtime_class,
         .node_selector = d->node_selector,
@@ -183,6 +189,7 @@ int mo_kbox_fill(struct kb *d, struct kb_box *b, struct mo_err *e)
         .once = b->spec.with_us,
         .memory = lim->memory,
         .workspace = lim->workspace,
+        .claim = keeps ? b->b.files : NULL,
         .tmp = lim->tmp,
         .cpu_milli = lim->cpu_milli,
     };

@@ -653,6 +653,7 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     mo_box_net_setup(&d->bs, o);
     d->bs.find_program = mo_native_find_program;
     d->bs.network_way = "by its sockets, from mo-box";
+    mo_boxes_are_here(&d->bs, o->dir);
     d->bs.on_mounts = o->on_mounts;
     d->bs.mounts_ctx = o->connection_ctx;
     rc = native_init(d, o, e);

@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "box/native_priv.h"
 #include "codec/kept_files.h"
 
-#define ROWS_MEMORY ((size_t)1024 * 1024)
+#define ROWS_MEMORY ((size_t)4 * 1024 * 1024)
+#define NAMES_MAX   (2 * MO_BOX_PART_MAX)
 
 struct query {
     struct mo_job job;
@@ -23,7 +25,8 @@ struct query {
     char id[MO_BOXREQ_ID_MAX + 1];
     struct mo_buf frame; /* check: a request to start */
     struct mo_boxes_ready ready;
-    bool kept; /* rows are workspaces */
+    bool kept; /* rows are workspaces: */
+    char from[MO_BOXREQ_ID_MAX + 1], next[MO_BOXREQ_ID_MAX + 1]; /* or "" */
     int rc;
     struct mo_err err;
     /* who waits for the result: one of these */
@@ -63,7 +66,11 @@ static void query_done(struct mo_job *j, bool canceled)
     if (q->kept)
         leave_used(q);
     if (q->on_rows)
-        q->on_rows(q->ctx, q->rows, why ? 0 : q->n, why);
+        q->on_rows(q->ctx,
+                   &(struct mo_box_rows){.v = q->rows,
+                                         .n = why ? 0 : q->n,
+                                         .next = q->next[0] ? q->next : NULL},
+                   why);
     else if (q->on_removed)
         q->on_removed(q->ctx, why);
     else
@@ -174,11 +181,13 @@ static void run_list(struct mo_job *j)
         (void)mo_keeper_sweep(q->d->launcher, q->d->dir, NULL);
 }
 
-int mo_native_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                   struct mo_err *e)
+/* MO_BOX_MAX boxes are one part. */
+int mo_native_list(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                   void *ctx, struct mo_err *e)
 {
     struct query *q = query_new(bs, run_list, ctx, e);
 
+    (void)from;
     if (q == NULL)
         return MO_ENOMEM;
     q->on_rows = done;
@@ -188,21 +197,25 @@ int mo_native_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
 /* --- kept workspaces ------------------------------------------------------ */
 
 /* A file with the label of another store, or without a head, is not ours. */
-static int keep_files_row(struct query *q, int dir, const char *name,
-                          struct mo_span id)
+static int keep_files_row(struct query *q, int dir, const char *id)
 {
-    mo_autofd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    char name[MO_BOXREQ_ID_MAX + 16];
+    mo_autofd int fd = -1;
     char room[MO_KEPT_HEAD];
-    ssize_t n = fd < 0 ? -1 : pread(fd, room, sizeof(room), 0);
-    struct mo_span in = mo_span(room, n < 0 ? 0 : (size_t)n);
+    struct mo_span in;
     struct mo_kept_head h;
     struct mo_box_row *r = &q->rows[q->n];
+    ssize_t n;
 
+    (void)snprintf(name, sizeof(name), "%s" MO_NATIVE_FILES, id);
+    fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    n = fd < 0 ? -1 : pread(fd, room, sizeof(room), 0);
+    in = mo_span(room, n < 0 ? 0 : (size_t)n);
     if (mo_kept_take_head(&in, &h, NULL) != 1 ||
         !mo_span_is(h.store, q->d->store))
         return 0;
     *r = (struct mo_box_row){
-        .id = mo_arena_strndup(&q->arena, id.p, id.n),
+        .id = mo_arena_strndup(&q->arena, id, strlen(id)),
         .session = mo_arena_strndup(&q->arena, h.session.p, h.session.n),
         .instance = mo_arena_strndup(&q->arena, h.instance.p, h.instance.n),
         .policy = "",
@@ -213,34 +226,74 @@ static int keep_files_row(struct query *q, int dir, const char *name,
     return 0;
 }
 
-/* MO_BOX_MAX at a time; the next sweep finds the others. */
-static void run_files(struct mo_job *j)
-{
-    struct query *q = mo_container_of(j, struct query, job);
-    DIR *dir = opendir(q->d->dir);
+typedef char kept_name[MO_BOXREQ_ID_MAX + 1];
 
-    q->rows = mo_arena_zalloc(&q->arena, MO_BOX_MAX * sizeof(*q->rows));
-    if (!q->rows || !dir)
-        q->rc = mo_fail_sys(&q->err, "%s", q->d->dir);
-    while (q->rc == 0 && q->n < MO_BOX_MAX) {
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* The first names in order, as many as a part has. True if some were left
+ * out. */
+static bool keep_first(kept_name *v, size_t *n)
+{
+    qsort(v, *n, sizeof(*v), compare_names);
+    if (*n <= MO_BOX_PART_MAX)
+        return false;
+    *n = MO_BOX_PART_MAX;
+    return true;
+}
+
+/* The part of the names in the directory that follows q->from. However many
+ * there are, NAMES_MAX are in memory. */
+static size_t read_names(struct query *q, DIR *dir, kept_name *v)
+{
+    const size_t tail = strlen(MO_NATIVE_FILES);
+    bool more = false;
+    size_t n = 0;
+
+    for (;;) {
         struct dirent *en = readdir(dir);
         struct mo_span name;
 
         if (!en)
             break;
         name = mo_span_cstr(en->d_name);
-        if (mo_span_ends(name, MO_SPAN(MO_NATIVE_FILES)) &&
-            name.n - strlen(MO_NATIVE_FILES) <= MO_BOXREQ_ID_MAX)
-            q->rc = keep_files_row(
-                q, dirfd(dir), en->d_name,
-                mo_span_head(name, name.n - strlen(MO_NATIVE_FILES)));
+        if (!mo_span_ends(name, MO_SPAN(MO_NATIVE_FILES)) ||
+            name.n - tail > MO_BOXREQ_ID_MAX)
+            continue;
+        (void)snprintf(v[n], sizeof(v[n]), "%.*s", (int)(name.n - tail),
+                       en->d_name);
+        if (strcmp(v[n], q->from) > 0 && ++n == NAMES_MAX)
+            more |= keep_first(v, &n);
     }
+    more |= keep_first(v, &n);
+    if (more)
+        (void)snprintf(q->next, sizeof(q->next), "%s", v[n - 1]);
+    return n;
+}
+
+static void run_files(struct mo_job *j)
+{
+    struct query *q = mo_container_of(j, struct query, job);
+    DIR *dir = opendir(q->d->dir);
+    kept_name *names = mo_arena_zalloc(&q->arena, NAMES_MAX * sizeof(*names));
+    size_t n;
+
+    q->rows = mo_arena_zalloc(&q->arena, MO_BOX_PART_MAX * sizeof(*q->rows));
+    if (!dir)
+        q->rc = mo_fail_sys(&q->err, "%s", q->d->dir);
+    else if (!names || !q->rows)
+        q->rc = mo_fail(&q->err, MO_ENOMEM, "box: out of memory");
+    n = q->rc == 0 ? read_names(q, dir, names) : 0;
+    for (size_t i = 0; q->rc == 0 && i < n; i++)
+        q->rc = keep_files_row(q, dirfd(dir), names[i]);
     if (dir)
         closedir(dir);
 }
 
-int mo_native_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                    struct mo_err *e)
+int mo_native_files(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                    void *ctx, struct mo_err *e)
 {
     struct query *q = query_new(bs, run_files, ctx, e);
 
@@ -248,6 +301,7 @@ int mo_native_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
         return MO_ENOMEM;
     q->on_rows = done;
     q->kept = true;
+    (void)snprintf(q->from, sizeof(q->from), "%s", from ? from : "");
     return query_go(q, e);
 }
 

@@ -53,12 +53,12 @@ uint64_t mo_native_linger(const struct mo_box_spec *spec);
 
 /* --- native_ask.c: as the calls of box.h --------------------------------- */
 
-int mo_native_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                   struct mo_err *e);
+int mo_native_list(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                   void *ctx, struct mo_err *e);
 int mo_native_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                      void *ctx, struct mo_err *e);
-int mo_native_files(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
-                    struct mo_err *e);
+int mo_native_files(struct mo_boxes *bs, const char *from, mo_box_rows_fn *done,
+                    void *ctx, struct mo_err *e);
 int mo_native_forget(struct mo_boxes *bs, const char *files, mo_done_fn *done,
                      void *ctx, struct mo_err *e);
 int mo_native_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,

@@ -272,7 +272,8 @@ enum mo_budget_answer mo_budget_request(struct mo_budget *b,
         refuse_unpriced(b, r, no);
         return MO_BUDGET_NO;
     }
-    mo_limits_add(b, &w, r->who, MO_BUDGET_TURNS, 1);
+    if (r->turn.n > 0)
+        mo_limits_add(b, &w, r->who, MO_BUDGET_TURNS, 1);
     add_share(b, &w, r->who, share);
     return mo_count_ask(b, &w, share, a, no);
 }

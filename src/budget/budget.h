@@ -145,7 +145,8 @@ struct mo_budget_share { /* what a model request has reserved */
 
 struct mo_budget_request {
     const struct mo_budget_who *who;
-    struct mo_span turn;  /* holder; unique among all processes */
+    struct mo_span turn;  /* holder; unique among all processes; empty: it
+                             is no turn, and none is held */
     struct mo_span model; /* without its provider */
     struct mo_usage most; /* estimate */
 };

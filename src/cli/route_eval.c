@@ -43,6 +43,7 @@ struct ranked { /* requests whose answer was within that rank */
 struct sure { /* requests answered with at least that confidence */
     float from;
     unsigned answered, right, wrong_none;
+    unsigned tools, tools_right; /* the same of requests with a known tool */
 };
 
 struct bin {
@@ -239,6 +240,17 @@ static void count_sure(struct eval *v, float confidence, bool right, bool none)
     }
 }
 
+static void count_sure_tool(struct eval *v, const struct mo_route_answer *a,
+                            bool right)
+{
+    for (size_t i = 0; i < MO_COUNT(v->sure); i++) {
+        if (a->n == 0 || a->hits[0].confidence < v->sure[i].from)
+            continue;
+        v->sure[i].tools++;
+        v->sure[i].tools_right += right;
+    }
+}
+
 static int note_time(struct eval *v, uint64_t ns)
 {
     if (v->requests == v->cap_us) {
@@ -262,7 +274,7 @@ static int on_request(struct eval *v, struct mo_json line)
     const struct mo_route_answer *a = &v->answer;
     uint64_t began = mo_now_ns();
     int rc = mo_route_find(v->route, text, RANKS, &v->answer);
-    size_t server;
+    size_t server, tool;
 
     if (rc == 0)
         rc = note_time(v, mo_now_ns() - began);
@@ -275,8 +287,11 @@ static int on_request(struct eval *v, struct mo_json line)
     if (none)
         return 0;
     count_rank(&v->server, server);
-    if (mo_json_is(mo_json_at(mo_json_at(gold, 0), 1), MO_JSON_STRING))
-        count_rank(&v->tool, rank_of(gold, a->hits, a->n, true));
+    if (!mo_json_is(mo_json_at(mo_json_at(gold, 0), 1), MO_JSON_STRING))
+        return 0;
+    tool = rank_of(gold, a->hits, a->n, true);
+    count_rank(&v->tool, tool);
+    count_sure_tool(v, a, tool == 0);
     return 0;
 }
 
@@ -330,6 +345,8 @@ static void put_sure(struct mo_jw *w, const struct eval *v)
         mo_jw_member_f64(w, "precision", share(s->right, s->answered));
         mo_jw_member_f64(w, "coverage", share(s->answered, v->server.n));
         mo_jw_member_f64(w, "false_accept", share(s->wrong_none, v->none));
+        mo_jw_member_f64(w, "tool_precision", share(s->tools_right, s->tools));
+        mo_jw_member_f64(w, "tool_coverage", share(s->tools, v->tool.n));
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -384,6 +401,10 @@ static void report_text(const struct eval *v, struct mo_buf *b)
             mo_buf_printf(b, "precision %.3f  coverage %.3f  ",
                           share(at->right, at->answered),
                           share(at->answered, v->server.n));
+        if (v->tool.n)
+            mo_buf_printf(b, "tool precision %.3f  coverage %.3f  ",
+                          share(at->tools_right, at->tools),
+                          share(at->tools, v->tool.n));
         if (v->none)
             mo_buf_printf(b, "false accepts %.3f",
                           share(at->wrong_none, v->none));

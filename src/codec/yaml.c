@@ -7,6 +7,7 @@
 
 #include "codec/json/json.h"
 #include "codec/text/utf8.h"
+#include "codec/yaml_core.h"
 
 #define SCALAR_MAX ((size_t)1024 * 1024)
 
@@ -17,6 +18,7 @@ struct reader {
     unsigned line; /* number of `at`; 0: none yet */
     bool over;     /* there is no `at` */
     unsigned depth;
+    bool core; /* numbers, folded blocks and flows of YAML, too */
     struct mo_jw w;
     struct mo_err *e;
 };
@@ -24,6 +26,14 @@ struct reader {
 static int fail_at(struct reader *r, const char *what)
 {
     return mo_fail(r->e, MO_EINVAL, "line %u: %s", r->line, what);
+}
+
+/* Of yaml_core.h: what is wrong, or that memory ran out. */
+static int fail_core(struct reader *r, int rc, const char *what)
+{
+    return rc == MO_EINVAL ? fail_at(r, what)
+           : rc < 0        ? mo_fail(r->e, rc, "the text")
+                           : 0;
 }
 
 /* --- lines --------------------------------------------------------------- */
@@ -111,19 +121,23 @@ static bool is_plain(struct mo_span s)
            mo_span_search(s, MO_SPAN(": ")) < 0 && s.p[s.n - 1] != ':';
 }
 
-static void write_plain(struct reader *r, struct mo_span s)
+static int write_plain(struct reader *r, struct mo_span s)
 {
     static const char *const words[] = {"true", "false", "null"};
 
+    if (r->core)
+        return fail_core(r, mo_yaml_core_plain(&r->w, s),
+                         "this number is not one of JSON");
     for (size_t i = 0; i < MO_COUNT(words); i++)
         if (mo_span_is(s, words[i])) {
             mo_jw_raw(&r->w, s);
-            return;
+            return 0;
         }
     if (mo_span_is(s, "~"))
         mo_jw_null(&r->w);
     else
         mo_jw_str(&r->w, s);
+    return 0;
 }
 
 /* Lines that are deeper than `parent` belong to it, joined by blanks. */
@@ -147,8 +161,8 @@ static int read_plain(struct reader *r, struct mo_span first, size_t parent)
     }
     if (more)
         mo_jw_buf(&r->w, &b);
-    else
-        write_plain(r, first);
+    else if (rc == 0)
+        rc = write_plain(r, first);
     return rc;
 }
 
@@ -176,24 +190,56 @@ static int read_json(struct reader *r, struct mo_span s)
 {
     struct mo_json_doc doc;
 
+    if (r->core && s.p[0] != '"') {
+        int rc = fail_core(r, mo_yaml_core_flow(&r->w, s),
+                           "must be a list or map that ends on its line");
+
+        return rc < 0 ? rc : next_line(r);
+    }
     if (mo_json_parse(s, MO_YAML_DEPTH, &doc, NULL) < 0)
         return fail_at(r, "must be JSON that ends on its line");
     mo_jw_raw(&r->w, s);
     return next_line(r);
 }
 
-/* "|" keeps one line break at the end, "|-" none. */
-static int read_literal(struct reader *r, bool keep, size_t parent)
+/* A block scalar. "|" keeps one line break at its end, "|-" none. In the core
+ * schema ">" joins lines by blanks, and "+" keeps all line breaks. */
+struct block {
+    struct mo_buf text;
+    size_t empty; /* lines since the last one with text */
+    bool folded, any;
+    bool deeper; /* the last line was indented further */
+};
+
+static void add_line(struct block *k, struct mo_span s)
 {
-    mo_autobuf struct mo_buf b = {.max = SCALAR_MAX};
-    size_t indent = 0, blank = 0;
+    bool deeper = s.p[0] == ' ' || s.p[0] == '\t';
+    bool joined = k->folded && k->any && !deeper && !k->deeper;
+    size_t breaks = k->empty + (k->any && !joined);
+
+    if (joined && !breaks)
+        (void)mo_buf_putc(&k->text, ' ');
+    for (size_t i = 0; i < breaks; i++)
+        (void)mo_buf_putc(&k->text, '\n');
+    (void)mo_buf_span(&k->text, s);
+    k->any = true;
+    k->deeper = deeper;
+    k->empty = 0;
+}
+
+static void read_block_lines(struct reader *r, struct block *k, size_t parent)
+{
+    size_t indent = 0;
 
     while (r->rest.p) {
-        struct mo_span before = r->rest, s = next_raw(r);
+        struct mo_span before = r->rest, s = mo_span_cut(&r->rest, '\n');
         size_t n = indent_of(s);
 
-        if (!s.n) {
-            blank++;
+        r->line++;
+        if (s.n && s.p[s.n - 1] == '\r')
+            s.n--;
+        if (!strip_right(s).n) {
+            k->empty += r->rest.p != NULL; /* not after the last line's end */
             continue;
         }
         if (!indent)
@@ -203,15 +249,35 @@ static int read_literal(struct reader *r, bool keep, size_t parent)
             r->line--;
             break;
         }
-        for (size_t i = 0; b.len && i <= blank; i++)
-            (void)mo_buf_putc(&b, '\n');
-        blank = 0;
-        (void)mo_buf_span(&b, mo_span_skip(s, indent));
+        add_line(k, mo_span_skip(s, indent));
     }
-    if (keep && b.len)
-        (void)mo_buf_putc(&b, '\n');
-    mo_jw_buf(&r->w, &b);
+}
+
+static int read_block(struct reader *r, struct mo_span head, size_t parent)
+{
+    struct block k = {.text = {.max = SCALAR_MAX}, .folded = head.p[0] == '>'};
+    char end = head.n > 1 ? head.p[1] : ' ';
+
+    read_block_lines(r, &k, parent);
+    for (size_t i = 0; end == '+' && i < k.empty; i++)
+        (void)mo_buf_putc(&k.text, '\n');
+    if (end != '-' && k.any)
+        (void)mo_buf_putc(&k.text, '\n');
+    mo_jw_buf(&r->w, &k.text);
+    mo_buf_fini(&k.text);
     return next_line(r);
+}
+
+static bool is_block_head(const struct reader *r, struct mo_span s)
+{
+    static const char *const core[] = {"|+", ">", ">-", ">+"};
+
+    if (mo_span_is(s, "|") || mo_span_is(s, "|-"))
+        return true;
+    for (size_t i = 0; r->core && i < MO_COUNT(core); i++)
+        if (mo_span_is(s, core[i]))
+            return true;
+    return false;
 }
 
 /* A value that begins on its key's line. */
@@ -221,8 +287,8 @@ static int read_scalar(struct reader *r, struct mo_span s, size_t parent)
         return read_json(r, s);
     if (s.p[0] == '\'')
         return read_single_quoted(r, s);
-    if (mo_span_is(s, "|") || mo_span_is(s, "|-"))
-        return read_literal(r, s.n == 1, parent);
+    if (is_block_head(r, s))
+        return read_block(r, s, parent);
     return read_plain(r, s, parent);
 }
 
@@ -347,9 +413,10 @@ static int read_node(struct reader *r)
     return rc;
 }
 
-int mo_yaml_to_json(struct mo_span text, struct mo_buf *out, struct mo_err *e)
+static int read_text(struct mo_span text, bool core, struct mo_buf *out,
+                     struct mo_err *e)
 {
-    struct reader r = {.rest = text, .e = e};
+    struct reader r = {.rest = text, .core = core, .e = e};
     int rc;
 
     if (!mo_utf8_valid(text) || mo_span_find(text, '\0') >= 0)
@@ -368,4 +435,15 @@ int mo_yaml_to_json(struct mo_span text, struct mo_buf *out, struct mo_err *e)
     if (rc == 0 && mo_buf_err(out))
         return mo_fail(e, mo_buf_err(out), "the text");
     return rc;
+}
+
+int mo_yaml_to_json(struct mo_span text, struct mo_buf *out, struct mo_err *e)
+{
+    return read_text(text, false, out, e);
+}
+
+int mo_yaml_core_to_json(struct mo_span text, struct mo_buf *out,
+                         struct mo_err *e)
+{
+    return read_text(text, true, out, e);
 }

@@ -19,4 +19,9 @@
  * MO_ENOMEM. */
 int mo_yaml_to_json(struct mo_span text, struct mo_buf *out, struct mo_err *e);
 
+/* The same for texts that people write: plain numbers become numbers
+ * (yaml_core.h), folded blocks and flow collections are read. */
+int mo_yaml_core_to_json(struct mo_span text, struct mo_buf *out,
+                         struct mo_err *e);
+
 #endif

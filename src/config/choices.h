@@ -32,6 +32,12 @@ enum mo_llm_kind {
 };
 #define MO_LLM_AUTO (-1) /* beside enum mo_llm_kind */
 
+/* Which models are sent images. */
+enum mo_images { MO_IMAGES_AUTO, MO_IMAGES_ALWAYS, MO_IMAGES_NEVER };
+
+/* How a conversation gets its title. */
+enum mo_titles { MO_TITLES_RULE, MO_TITLES_MODEL };
+
 /* When the gateway puts a server's name before its tools' names. */
 enum mo_gw_prefix {
     MO_GW_PREFIX_COLLISION, /* only names that two servers have */
@@ -45,6 +51,7 @@ enum mo_gw_expose {
     MO_GW_SEARCH, /* four tools that find and run the others
                      (gateway/router/meta_tools.h) */
     MO_GW_AUTO,   /* all, or search if there are too many */
+    MO_GW_CODE,   /* search, and scripts that call tools */
 };
 #define MO_GW_EXPOSE_SAME (-1) /* of a view: as the gateway */
 

@@ -423,6 +423,39 @@ static void check_state_dir(struct mo_config_load *l)
         mo_config_error(l->rep, "the state directory %s", e.msg);
 }
 
+/* The server that runs the scripts of clients: a toolbox in a box. */
+static void add_scripts_server(struct mo_config_load *l)
+{
+    struct mo_config_scripts *s = &l->cfg->gateway.scripts;
+    struct mo_config_mcps none;
+    void *field = &none;
+    const struct mo_key *k =
+        mo_keys_path(&mo_config_keys, "mcpServers", l->cfg, &field);
+
+    s->server = NULL;
+    if (!s->enabled)
+        return;
+    for (size_t i = 0; i < l->cfg->mcp.n; i++)
+        if (strcmp(l->cfg->mcp.v[i].name, MO_CONFIG_SCRIPTS) == 0)
+            mo_config_error_of(
+                l, &s->enabled,
+                "'gateway.scripts.enabled': the server '" MO_CONFIG_SCRIPTS
+                "' needs another name");
+    s->server = mo_arena_new(l->arena, struct mo_config_mcp);
+    if (!s->server) {
+        l->no_memory = true;
+        return;
+    }
+    mo_config_defaults(l, k->sub, s->server);
+    s->server->name = MO_CONFIG_SCRIPTS;
+    s->server->command = "mo-toolbox";
+    s->server->sandbox = l->cfg->sandbox.driver;
+    s->server->image = l->cfg->sandbox.image;
+    s->server->memory_mb = s->memory_mb;
+    s->server->era = MO_SERVER_ERA_LEGACY; /* it is ours: no probe */
+    s->server->boxed = true;
+}
+
 static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
                        struct mo_err *e)
 {
@@ -441,6 +474,7 @@ static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
     set_default_dir(l, &h->in);
     make_dir_absolute(l);
     check_state_dir(l);
+    add_scripts_server(l);
     if (rc == 0)
         mo_config_check(l);
     if (l->no_memory)

@@ -163,6 +163,7 @@ struct mo_config_mcp { /* an entry of mcpServers */
     double cpus;
     bool enabled, isolate;
     bool workspace; /* kept */
+    bool boxed;     /* no key: in a box, whatever sandbox says */
 };
 
 struct mo_config_mcps {
@@ -170,10 +171,33 @@ struct mo_config_mcps {
     size_t n;
 };
 
+struct mo_config_embeddings {
+    const char *url, *model, *api_key; /* url NULL: off */
+    int64_t timeout_ms;
+};
+
+/* The name of the server that runs scripts, in rules and records. */
+#define MO_CONFIG_SCRIPTS "scripts"
+
+struct mo_config_scripts { /* of clients: gateway/script/script.h */
+    bool enabled;
+    int64_t max, max_seconds, memory_mb; /* memory_mb 0: the sandbox's */
+    struct mo_config_mcp *server; /* no key: the toolbox that runs them; NULL:
+                                   * they are off */
+};
+
 struct mo_config_gateway {
     int expose, prefix; /* enum mo_gw_expose, enum mo_gw_prefix */
     int approvals;      /* enum mo_gw_approvals */
     int64_t few, processes;
+    struct mo_config_embeddings embeddings;
+    struct mo_config_scripts scripts;
+};
+
+struct mo_config_apps { /* of servers, shown in the page: docs/apps.md */
+    bool enabled;
+    struct mo_config_list domains; /* that they may reach; mcp/app.h */
+    const char *origin;            /* of their frames; NULL: the page's */
 };
 
 struct mo_config_rule {
@@ -224,14 +248,18 @@ struct mo_config_llm {
     int provider;
     const char *model, *system_prompt;
     int64_t max_output_tokens, max_history_tokens, max_steps, timeout_ms;
-    int tools; /* enum mo_gw_expose, for the model */
+    int tools;  /* enum mo_gw_expose, for the model */
+    int images; /* enum mo_images */
+    int titles; /* enum mo_titles */
     bool editable;
     struct mo_config_api claude, gemini, openai;
 };
 
 struct mo_config_kubernetes {
-    const char *kubeconfig, *context, *ns, *image, *runtime_class, *pull_secret;
+    const char *kubeconfig, *context, *ns, *image, *runtime_class, *pull_secret,
+        *storage_class;
     int pull_policy; /* enum mo_pull */
+    bool claims;     /* files are kept in them */
     struct mo_config_map node_selector;
 };
 
@@ -295,7 +323,8 @@ struct mo_config_server {
     struct mo_config_map tokens; /* name -> token */
     struct mo_config_list origins;
     struct mo_config_limits limits;
-    bool manage; /* if not set: depends on `listen` (servers/manage.h) */
+    bool manage;      /* if not set: depends on `listen` (servers/manage.h) */
+    bool share_links; /* if not set: web/api_links.c */
 };
 
 struct mo_config_cluster { /* servers on other machines; peer/cluster.h */
@@ -386,6 +415,7 @@ struct mo_config {
     struct mo_config_mcps mcp;
     struct mo_config_views views;
     struct mo_config_gateway gateway;
+    struct mo_config_apps apps;
     struct mo_config_llm llm;
     struct mo_config_sandbox sandbox;
     struct mo_config_sessions sessions;

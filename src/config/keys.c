@@ -3,6 +3,7 @@
 #include "codec/match.h"
 #include "codec/tool_claims.h"
 #include "egress/policy.h"
+#include "mcp/app.h"
 #include "mcp/oauth/oauth_back.h"
 #include "trace/otlp.h"
 
@@ -131,15 +132,25 @@ static const struct mo_key_word formats[] = {
     {"text", MO_FORMAT_TEXT},
     {"json", MO_FORMAT_JSON},
 };
+static const struct mo_key_word titles[] = {
+    {"rule", MO_TITLES_RULE},
+    {"model", MO_TITLES_MODEL},
+};
+
+static const struct mo_key_word images[] = {
+    {"auto", MO_IMAGES_AUTO},
+    {"always", MO_IMAGES_ALWAYS},
+    {"never", MO_IMAGES_NEVER},
+};
 static const struct mo_key_word exposures[] = {
     {"all", MO_GW_ALL},
     {"search", MO_GW_SEARCH},
+    {"code", MO_GW_CODE},
     {"auto", MO_GW_AUTO},
 };
 static const struct mo_key_word view_exposures[] = {
-    {"gateway", MO_GW_EXPOSE_SAME},
-    {"all", MO_GW_ALL},
-    {"search", MO_GW_SEARCH},
+    {"gateway", MO_GW_EXPOSE_SAME}, {"all", MO_GW_ALL},
+    {"search", MO_GW_SEARCH},       {"code", MO_GW_CODE},
     {"auto", MO_GW_AUTO},
 };
 static const struct mo_key_word roles[] = {
@@ -295,6 +306,21 @@ static const char *check_host_port(const char *s)
                    port <= 65535
                ? NULL
                : "must be HOST:PORT, such as 0.0.0.0:8788 or [::]:8788";
+}
+
+static const char *check_app_domain(const char *s)
+{
+    return mo_app_is_domain(s) ? NULL
+                               : "must be * or a domain such as "
+                                 "https://api.example.com or *.example.com";
+}
+
+static const char *check_app_origin(const char *s)
+{
+    bool ok = (starts_with(s, "https://") || starts_with(s, "http://")) &&
+              mo_app_is_domain(s) && !strchr(s, '*');
+
+    return ok ? NULL : "must be an origin such as https://apps.example.net";
 }
 
 static const char *check_host(const char *s)
@@ -516,6 +542,8 @@ static const struct mo_key llm_rows[] = {
      .env = "MAX_HISTORY_TOKENS"},
     {.name = "maxSteps", INT(max_steps, 1, 1000), .def = "32"},
     {.name = "tools", WORD(tools, exposures), RESTART, .def = "auto"},
+    {.name = "images", WORD(images, images), .def = "auto"},
+    {.name = "titles", WORD(titles, titles), .def = "rule"},
     {.name = "timeoutMs", INT(timeout_ms, 1000, DAY_MS), .def = "600000"},
     {.name = "editable", BOOL(editable)},
     {.name = "claude", SECTION(claude, mo_config_api, claude_keys)},
@@ -541,6 +569,11 @@ static const struct mo_key kubernetes_rows[] = {
      RESTART,
      .check = check_not_empty},
     {.name = "nodeSelector", MAP(node_selector), RESTART},
+    {.name = "claims", BOOL(claims), RESTART, .def = "false"},
+    {.name = "storageClass",
+     STR(storage_class),
+     RESTART,
+     .check = check_not_empty},
 };
 static const struct mo_keys kubernetes_keys = KEYS(kubernetes_rows);
 #undef T
@@ -696,6 +729,31 @@ static const struct mo_key log_rows[] = {
 static const struct mo_keys log_keys = KEYS(log_rows);
 #undef T
 
+#define T mo_config_embeddings
+static const struct mo_key embeddings_rows[] = {
+    {.name = "url",
+     STR(url),
+     .check = check_http,
+     .flags = MO_KEY_REF | MO_KEY_URL | MO_KEY_RESTART},
+    {.name = "model", STR(model), RESTART, .def = "nomic-embed-text"},
+    {.name = "apiKey",
+     STR(api_key),
+     .flags = MO_KEY_REF | MO_KEY_SECRET | MO_KEY_RESTART},
+    {.name = "timeoutMs", INT(timeout_ms, 10, 10000), RESTART, .def = "300"},
+};
+static const struct mo_keys embeddings_keys = KEYS(embeddings_rows);
+#undef T
+
+#define T mo_config_scripts
+static const struct mo_key scripts_rows[] = {
+    {.name = "enabled", BOOL(enabled), .def = "false"},
+    {.name = "max", INT(max, 1, 128), .def = "8"},
+    {.name = "maxSeconds", INT(max_seconds, 1, 86400), .def = "300"},
+    {.name = "memoryMb", INT(memory_mb, 16, MIB_MAX)},
+};
+static const struct mo_keys scripts_keys = KEYS(scripts_rows);
+#undef T
+
 #define T mo_config_gateway
 static const struct mo_key gateway_rows[] = {
     {.name = "expose", WORD(expose, exposures), RESTART, .def = "all"},
@@ -703,8 +761,20 @@ static const struct mo_key gateway_rows[] = {
     {.name = "processes", INT(processes, 1, 10000), RESTART, .def = "256"},
     {.name = "prefix", WORD(prefix, prefixes), RESTART, .def = "collision"},
     {.name = "approvals", WORD(approvals, gateway_approvals), .def = "rules"},
+    {.name = "embeddings",
+     SECTION(embeddings, mo_config_embeddings, embeddings_keys)},
+    {.name = "scripts", SECTION(scripts, mo_config_scripts, scripts_keys)},
 };
 static const struct mo_keys gateway_keys = KEYS(gateway_rows);
+#undef T
+
+#define T mo_config_apps
+static const struct mo_key apps_rows[] = {
+    {.name = "enabled", BOOL(enabled), RESTART, .def = "true"},
+    {.name = "domains", LIST(domains), .check = check_app_domain},
+    {.name = "origin", STR(origin), RESTART, .check = check_app_origin},
+};
+static const struct mo_keys apps_keys = KEYS(apps_rows);
 #undef T
 
 #define T mo_config_audit
@@ -824,6 +894,7 @@ static const struct mo_key server_rows[] = {
      .check = check_not_empty},
     {.name = "origins", LIST(origins)},
     {.name = "manage", BOOL(manage)},
+    {.name = "shareLinks", BOOL(share_links)},
     {.name = "tls", SECTION(tls, mo_config_tls, tls_keys)},
     {.name = "limits", SECTION(limits, mo_config_limits, limits_keys)},
 };
@@ -942,6 +1013,7 @@ static const struct mo_key root_rows[] = {
     {.name = "views",
      DICT(views, mo_config_views, view_keys, MO_KEY_VIEWS_MAX)},
     {.name = "gateway", SECTION(gateway, mo_config_gateway, gateway_keys)},
+    {.name = "apps", SECTION(apps, mo_config_apps, apps_keys)},
     {.name = "llm", SECTION(llm, mo_config_llm, llm_keys)},
     {.name = "sandbox", SECTION(sandbox, mo_config_sandbox, sandbox_keys)},
     {.name = "sessions", SECTION(sessions, mo_config_sessions, sessions_keys)},

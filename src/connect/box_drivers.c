@@ -238,6 +238,8 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .runtime_class = k->runtime_class,
         .pull_secret = k->pull_secret,
         .pull_policy = pull_name(k->pull_policy),
+        .claims = k->claims,
+        .storage_class = k->storage_class,
     };
     struct mo_boxes_opts o = {
         .cluster = &cluster,

@@ -96,6 +96,7 @@ struct probe {
     struct mo_stream *io, *err;
     struct mo_buf out;
     bool done, gone;
+    char files[MO_BOX_ID_MAX]; /* the workspace of the last box; "": not kept */
     struct mo_err why;
 };
 
@@ -145,6 +146,7 @@ static void on_ready(void *ctx, struct mo_box *b, const struct mo_box_io *io)
     struct probe *p = ctx;
 
     p->box = b;
+    (void)snprintf(p->files, sizeof(p->files), "%s", mo_box_files(b));
     p->io = io->io;
     p->err = io->err;
     mo_stream_attach(p->io, &out, p);
@@ -180,6 +182,12 @@ static void put_script(struct mo_buf *b)
                       controls[i].test, controls[i].name, controls[i].name);
 }
 
+static void on_forgotten(void *ctx, const struct mo_err *why)
+{
+    (void)why; /* the claim has labels that say whose it is */
+    ((struct probe *)ctx)->done = true;
+}
+
 static int run_box(struct probe *p, struct mo_boxes *bs,
                    const struct mo_box_spec *spec, struct mo_err *e)
 {
@@ -208,6 +216,33 @@ static int run_script(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
     put_script(&script);
     argv[2] = mo_buf_cstr(&script);
     return run_box(p, bs, &spec, e);
+}
+
+/* A file of one box, read in the next. */
+static int run_kept(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
+{
+    const char *argv[] = {"/bin/sh", "-c",
+                          "cat /workspace/kept || echo '+kept' "
+                          ">/workspace/kept",
+                          NULL};
+    struct mo_box_spec spec = {
+        .limits = limits, .session = "probe", .argv = argv, .keep = true};
+    int rc;
+
+    p->files[0] = '\0';
+    rc = run_box(p, bs, &spec, e);
+    spec.files = p->files;
+    if (rc == 0 && !p->files[0])
+        return mo_fail(e, MO_ETIMEOUT, "no box came up in %d s",
+                       PROBE_MS / 1000);
+    if (rc == 0)
+        rc = run_box(p, bs, &spec, e);
+    if (p->files[0]) {
+        p->done = false;
+        if (mo_boxes_forget(bs, p->files, on_forgotten, p, NULL) == 0)
+            (void)mo_loop_until(p->loop, is_done, p, CLOSE_MS);
+    }
+    return rc;
 }
 
 static int run_network(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
@@ -296,6 +331,24 @@ static void probe_network(struct probe *p, struct mo_boxes *bs)
     p->row(p->ctx, &r);
 }
 
+/* Claims depend on storage that only a real one shows. */
+static void probe_claims(struct probe *p, struct mo_boxes *bs)
+{
+    const struct mo_config_sandbox *c = &p->cfg->sandbox;
+    struct mo_box_probe_row r = {.driver = mo_boxes_driver(bs),
+                                 .control = "kept files",
+                                 .promise = "outlive their box"};
+    struct mo_err e = {0};
+
+    if (!c->keep_files || !c->kubernetes.claims ||
+        strcmp(r.driver, "kubernetes") != 0)
+        return;
+    r.pass = run_kept(p, bs, &e) == 0 &&
+             verdict(mo_buf_view(&p->out), "kept") == '+';
+    (void)snprintf(r.detail, sizeof(r.detail), "%s", e.code ? e.msg : "");
+    p->row(p->ctx, &r);
+}
+
 static void probe_driver(struct probe *p, size_t i)
 {
     const struct mo_boxes_ready *ready = mo_box_drivers_ready(p->sandbox, i);
@@ -318,6 +371,7 @@ static void probe_driver(struct probe *p, size_t i)
     if (!r.pass)
         return;
     report(p, r.driver, controls, MO_COUNT(controls));
+    probe_claims(p, v[i]);
     probe_network(p, v[i]);
 }
 

@@ -57,9 +57,10 @@ struct boxed { /* one box and its link */
 
 bool mo_boxed_link_is(const struct mo_config_mcp *s)
 {
-    return s->image || (s->command && (s->sandbox == MO_DRIVER_NATIVE ||
-                                       s->sandbox == MO_DRIVER_DOCKER ||
-                                       s->sandbox == MO_DRIVER_KUBERNETES));
+    return s->boxed || s->image ||
+           (s->command &&
+            (s->sandbox == MO_DRIVER_NATIVE || s->sandbox == MO_DRIVER_DOCKER ||
+             s->sandbox == MO_DRIVER_KUBERNETES));
 }
 
 /* --- end of a box --------------------------------------------------------- */

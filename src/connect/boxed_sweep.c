@@ -115,15 +115,20 @@ static void remove_next(struct sweep *s)
     mo_gone_fire(done);
 }
 
-static void on_list(void *ctx, const struct mo_box_row *v, size_t n,
+/* Parts are read until there are SUSPECTS_MAX; the next sweep finds the
+ * others. */
+static void on_list(void *ctx, const struct mo_box_rows *rows,
                     const struct mo_err *why)
 {
     struct sweep *s = ctx;
 
-    for (size_t i = 0; !why && i < n && s->n < SUSPECTS_MAX; i++) {
-        if (mo_boxed_link_dead(mo_span_cstr(v[i].instance)))
-            (void)snprintf(s->ids[s->n++], MO_BOX_ID_MAX, "%s", v[i].id);
+    for (size_t i = 0; !why && i < rows->n && s->n < SUSPECTS_MAX; i++) {
+        if (mo_boxed_link_dead(mo_span_cstr(rows->v[i].instance)))
+            (void)snprintf(s->ids[s->n++], MO_BOX_ID_MAX, "%s", rows->v[i].id);
     }
+    if (!why && rows->next && s->n < SUSPECTS_MAX &&
+        mo_boxes_list(s->bs, rows->next, on_list, s, NULL) == 0)
+        return;
     remove_next(s);
 }
 
@@ -136,7 +141,7 @@ int mo_boxed_sweep(struct mo_boxes *bs, void (*done)(void *ctx), void *ctx,
     if (!s)
         return mo_fail(e, MO_ENOMEM, "sweep");
     *s = (struct sweep){.bs = bs, .done = {done, ctx}};
-    rc = mo_boxes_list(bs, on_list, s, e);
+    rc = mo_boxes_list(bs, NULL, on_list, s, e);
     if (rc < 0)
         mo_free(s);
     return rc;

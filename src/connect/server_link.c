@@ -3,6 +3,7 @@
 #include "connect/accounts.h"
 #include "connect/boxed_link.h"
 #include "connect/hidden_dirs.h"
+#include "connect/npx_turn.h"
 #include "connect/resolved_server.h"
 #include "connect/sign_in.h"
 #include "connect/token_exchange.h"
@@ -63,6 +64,8 @@ static const struct mo_config_mcp *find_server(const struct mo_server_link *d,
 {
     if (d->extra && strcmp(d->extra->name, name) == 0)
         return d->extra;
+    if (d->cfg->gateway.scripts.server && strcmp(name, MO_CONFIG_SCRIPTS) == 0)
+        return d->cfg->gateway.scripts.server;
     return mo_server_link_find(d->cfg, mo_span_cstr(name));
 }
 
@@ -310,20 +313,32 @@ static int hide_dirs(struct mo_server_link *d, const struct mo_config_mcp *s,
     return mo_hidden_dirs_check(d->hide, s, e);
 }
 
-static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
-                      struct mo_resolved_server *t, struct mo_link **out,
-                      struct mo_err *e)
+static int prepare_child(struct mo_server_link *d,
+                         const struct mo_config_mcp *s, struct mo_child_opts *o,
+                         struct mo_err *e)
 {
     if (!d->guard)
         d->guard = mo_guard_new(d->loop, e);
     if (!d->guard)
         return e->code;
-    t->child.said = on_stderr;
-    t->child.said_ctx = d;
-    t->child.who = s->name;
-    t->child.runner = mo_runner_is(t->child.argv);
-    if (hide_dirs(d, s, &t->child, e) < 0)
-        return e->code;
+    o->said = on_stderr;
+    o->said_ctx = d;
+    o->who = s->name;
+    o->runner = mo_runner_is(o->argv);
+    return hide_dirs(d, s, o, e);
+}
+
+static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
+                      struct mo_resolved_server *t, struct mo_link **out,
+                      struct mo_err *e)
+{
+    int rc = prepare_child(d, s, &t->child, e);
+
+    if (rc < 0) {
+        if (t->child.turn)
+            mo_close_fd(&t->child.turn);
+        return rc;
+    }
     if (mo_link_child(d->guard, &t->child, out, e) < 0)
         return mo_wrap(e, "%s", t->child.argv[0]);
     if (t->child.hide && t->child.hide->refused)
@@ -331,15 +346,21 @@ static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
     return 0;
 }
 
+/* turn: of npx, or 0; taken over. */
 static int open_link(struct mo_server_link *d, const struct mo_config_mcp *s,
-                     struct mo_span person, struct mo_arena *a,
-                     struct mo_link **out, struct mo_err *e)
+                     struct mo_span person, int turn, struct mo_link **out,
+                     struct mo_err *e)
 {
+    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
     struct mo_resolved_server t;
-    int rc = mo_resolved_server_init(&t, a, d->cfg, s, e);
+    int rc = mo_resolved_server_init(&t, &a, d->cfg, s, e);
 
-    if (rc < 0)
+    if (rc < 0) {
+        if (turn)
+            mo_close_fd(&turn);
         return rc;
+    }
+    t.child.turn = turn;
     mo_resolved_server_hide(&t, d->loop, s->name);
     t.child.line_max = d->message_max;
     t.child.data_max = (uint64_t)s->memory_mb << 20;
@@ -362,21 +383,116 @@ static int link_box(struct mo_server_link *d, const struct mo_config_mcp *s,
     return mo_boxed_link_dial(d->boxed, d->cfg, s, c, e);
 }
 
+/* --- turns of npx --------------------------------------------------------- */
+
+struct turn_wait { /* a connection that waits for another npx */
+    struct mo_server_link *d;
+    struct mo_conn *c;
+    struct mo_timer timer;
+    uint64_t until_ms;
+    char *server, *who;
+    size_t who_len;
+};
+
+static int take_turn(const struct mo_server_link *d,
+                     const struct mo_config_mcp *s, int *turn)
+{
+    mo_autobuf struct mo_buf b = {.max = ARENA_MAX};
+
+    *turn = 0;
+    if (s->url || !s->command ||
+        !mo_npx_turn_packages(s->command, s->args.v, s->args.n, &b))
+        return 0;
+    return mo_npx_turn_take(d->cfg->store.dir, mo_buf_view(&b), turn);
+}
+
+/* k NULL and no error: the connection ends anyway. */
+static void end_turn_wait(struct turn_wait *w, struct mo_link *k,
+                          const struct mo_err *why)
+{
+    struct mo_conn *c = w->c;
+
+    mo_free(w->server);
+    mo_free(w->who);
+    mo_free(w);
+    mo_conn_dialed(c, k, why);
+}
+
+static void on_turn(struct mo_timer *t)
+{
+    struct turn_wait *w = mo_container_of(t, struct turn_wait, timer);
+    const struct mo_config_mcp *s = find_server(w->d, w->server);
+    struct mo_link *k = NULL;
+    struct mo_err e = {0};
+    int turn = 0;
+
+    if (mo_conn_is_closing(w->c)) {
+        end_turn_wait(w, NULL, NULL);
+        return;
+    }
+    if (!s) {
+        (void)mo_fail(&e, MO_ENOTFOUND, "%s is not configured", w->server);
+    } else if (take_turn(w->d, s, &turn) < 0) {
+        if (mo_now_ns() / MO_MS < w->until_ms) {
+            mo_timer_start(w->d->loop, &w->timer, MO_NPX_TURN_WAIT_MS);
+            return;
+        }
+        (void)mo_fail(&e, MO_ETIMEOUT,
+                      "another npx has been installing the same package for "
+                      "%lld s (installTimeoutMs)",
+                      (long long)s->install_ms / 1000);
+    } else {
+        (void)open_link(w->d, s, mo_span(w->who, w->who_len), turn, &k, &e);
+    }
+    end_turn_wait(w, k, k ? NULL : &e);
+}
+
+static int wait_for_turn(struct mo_server_link *d,
+                         const struct mo_config_mcp *s, struct mo_span who,
+                         struct mo_conn *c, struct mo_err *e)
+{
+    struct turn_wait *w = mo_new(struct turn_wait);
+
+    if (!w)
+        return mo_fail(e, MO_ENOMEM, "connection");
+    *w = (struct turn_wait){
+        .d = d,
+        .c = c,
+        .until_ms = mo_now_ns() / MO_MS + (uint64_t)s->install_ms,
+        .server = mo_strndup(s->name, strlen(s->name)),
+        .who = mo_strndup(who.n ? who.p : "", who.n),
+        .who_len = who.n,
+    };
+    if (!w->server || !w->who) {
+        mo_free(w->server);
+        mo_free(w->who);
+        mo_free(w);
+        return mo_fail(e, MO_ENOMEM, "connection");
+    }
+    mo_log_about(mo_loop_log(d->loop), MO_INFO, "upstream",
+                 &(struct mo_log_facts){.server = mo_span_cstr(s->name)},
+                 "waits: another npx is installing the same package");
+    mo_timer_init(&w->timer, on_turn);
+    mo_timer_start(d->loop, &w->timer, MO_NPX_TURN_WAIT_MS);
+    return 0;
+}
+
 int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
                           struct mo_conn *c, struct mo_err *e)
 {
     struct mo_server_link *d = ctx;
     const struct mo_config_mcp *s = find_server(d, server);
     struct mo_link *k = NULL;
-    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
-    int rc = 0;
+    int rc = 0, turn = 0;
 
     if (!s)
         return mo_fail(e, MO_ENOTFOUND, "%s is not configured", server);
     if (mo_boxed_link_is(s))
         return link_box(d, s, c, e);
+    if (take_turn(d, s, &turn) == MO_EBUSY)
+        return wait_for_turn(d, s, who, c, e);
     /* a session needs only a link of its own, a person also credentials */
-    rc = open_link(d, s, who, &a, &k, e);
+    rc = open_link(d, s, who, turn, &k, e);
     if (rc == 0)
         mo_conn_dialed(c, k, NULL);
     return rc;

@@ -9,6 +9,8 @@
 #include "gateway/call/forwarded_call.h"
 #include "gateway/gw_priv.h"
 #include "gateway/router/meta_tools.h"
+#include "gateway/script/script.h"
+#include "mcp/app.h"
 
 static const struct mo_span nothing = {NULL, 0};
 
@@ -189,9 +191,13 @@ static int put_page(const struct mo_gw_view *v, struct mo_ep_call *c,
         return MO_EINVAL;
     if (from.p)
         rc = mo_json_str_buf(from, &cursor);
-    if (rc == 0)
-        rc = mo_catalog_page(mo_gw_cat(v), kind, mo_buf_view(&cursor), 0, out);
-    return rc;
+    if (rc < 0)
+        return rc;
+    return mo_app_can_show(c->caps)
+               ? mo_catalog_page(mo_gw_cat(v), kind, mo_buf_view(&cursor), 0,
+                                 out)
+               : mo_catalog_page_for_model(mo_gw_cat(v), kind,
+                                           mo_buf_view(&cursor), 0, out);
 }
 
 static bool is_first_page(const struct mo_ep_call *c)
@@ -212,6 +218,29 @@ static int prepend_read_result(struct mo_buf *page)
     return rc;
 }
 
+static int prepend_run_script(const struct mo_gw_view *v, struct mo_buf *page)
+{
+    struct mo_buf b = {.max = GW_TEXT_MAX};
+    int rc = mo_gw_script_list(v, mo_buf_view(page), &b);
+
+    mo_buf_fini(page);
+    *page = b;
+    return rc;
+}
+
+/* The four, and run_script if clients have it. */
+static void answer_meta_tools(const struct mo_gw_view *v, struct mo_ep_call *c)
+{
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
+
+    if (!mo_gw_script_is_on(v)) {
+        mo_ep_call_result(c, mo_meta_tools_definitions());
+        return;
+    }
+    (void)mo_gw_script_list(v, mo_meta_tools_definitions(), &b);
+    mo_rewrite_answer(c, &b);
+}
+
 static void answer_list(const struct mo_gw_view *v, struct mo_ep_call *c,
                         enum mo_cat_kind kind)
 {
@@ -219,13 +248,16 @@ static void answer_list(const struct mo_gw_view *v, struct mo_ep_call *c,
     int rc;
 
     if (kind == MO_CAT_TOOLS && mo_meta_tools_is_on(v)) {
-        mo_ep_call_result(c, mo_meta_tools_definitions());
+        answer_meta_tools(v, c);
         return;
     }
     rc = put_page(v, c, kind, &b);
     if (rc == 0 && kind == MO_CAT_TOOLS && is_first_page(c) &&
         mo_result_limit_is_on(v))
         rc = prepend_read_result(&b);
+    if (rc == 0 && kind == MO_CAT_TOOLS && is_first_page(c) &&
+        mo_gw_script_is_on(v))
+        rc = prepend_run_script(v, &b);
     if (rc == 0)
         mo_ep_call_result(c, mo_buf_view(&b));
     else if (rc == MO_EINVAL)
@@ -290,11 +322,16 @@ static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
             mo_meta_tools_call(g, c);
         return;
     }
+    if (mo_gw_script_is_call(g, c) &&
+        ((may_wait && wait_for_lists(g, c, false)) ||
+         !mo_gw_script_check(g, c)))
+        return;
     for (enum mo_cat_kind k = 0; k < MO_CAT_KINDS; k++) {
         if (!mo_span_is(c->method, mo_catalog_kinds[k].method))
             continue;
-        if (k == MO_CAT_TOOLS && mo_gw_view_expose(v) == MO_GW_SEARCH) {
-            mo_ep_call_result(c, mo_meta_tools_definitions());
+        if (k == MO_CAT_TOOLS && (mo_gw_view_expose(v) == MO_GW_SEARCH ||
+                                  mo_gw_view_expose(v) == MO_GW_CODE)) {
+            answer_meta_tools(v, c);
             return;
         }
         if (may_wait && wait_for_lists(g, c, false))

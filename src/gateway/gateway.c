@@ -6,9 +6,11 @@
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
+#include "gateway/router/embeddings.h"
 #include "gateway/router/meta_tools.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
+#include "gateway/script/script.h"
 
 #define CAPS                                                                   \
     (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \
@@ -22,9 +24,9 @@
 static void on_child_open(void *ctx, struct mo_child *c)
 {
     struct server_slot *s = ctx;
-    struct gw_child *k = mo_new(struct gw_child);
+    struct gw_child *k = s->no == SLOT_SCRIPTS ? NULL : mo_new(struct gw_child);
 
-    if (!k)
+    if (!k) /* or nothing of it is listed */
         return;
     k->slot = s;
     k->child = c;
@@ -149,11 +151,22 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
     return t;
 }
 
+static void finish_close(struct mo_later *d);
+
+static void on_embeddings_gone(void *ctx)
+{
+    finish_close(&((struct mo_gateway *)ctx)->ending);
+}
+
 static void finish_close(struct mo_later *d)
 {
     struct mo_gateway *g = mo_container_of(d, struct mo_gateway, ending);
     struct mo_gone gone = g->gone;
 
+    if (g->embeddings) {
+        mo_embeddings_close(mo_take_ptr(&g->embeddings), on_embeddings_gone, g);
+        return;
+    }
     MO_BUG_ON(!mo_list_empty(&g->eps) || !mo_list_empty(&g->reads));
     mo_forward_drop_all(g);
     mo_timer_stop(g->loop, &g->whole.retell);
@@ -163,7 +176,8 @@ static void finish_close(struct mo_later *d)
     mo_map_fini(&g->elicitations);
     mo_catalog_free(g->cat);
     MO_BUG_ON(!mo_list_empty(&g->views));
-    mo_router_index_free(g->query_index); /* borrows from router_index */
+    mo_router_index_free(g->query_index);       /* borrows from router_index */
+    mo_router_index_free(g->whole.skill_index); /* and so does this */
     mo_router_index_free(g->router_index);
     mo_result_limit_free(g->results);
     mo_router_learning_free(g->learning);
@@ -324,6 +338,30 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     return 0;
 }
 
+int mo_gateway_scripts(struct mo_gateway *g, const struct mo_gw_script *v,
+                       struct mo_err *e)
+{
+    struct server_slot *old = g->script.slot;
+    bool was_on = old != NULL;
+
+    if (!v || !old || !is_unchanged(old, &v->server)) {
+        struct server_slot *s = v ? slot_new(g, &v->server, e) : NULL;
+
+        if (v && !s)
+            return e ? e->code : MO_ENOMEM;
+        g->script.slot = s;
+        if (s)
+            s->no = SLOT_SCRIPTS;
+        if (old)
+            slot_leave(old);
+    }
+    g->script.max = v ? v->max : 0;
+    g->script.max_seconds = v ? v->max_seconds : 0;
+    if (was_on != (v != NULL) && g->n > 0)
+        mo_gw_changed(g, MO_EP_CH_TOOLS);
+    return 0;
+}
+
 /* --- life ---------------------------------------------------------------- */
 
 int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
@@ -337,7 +375,9 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->router_index = mo_router_index_new(o->table, o->pieces);
     g->results = mo_result_limit_new(o->up.loop);
     g->learning = mo_router_learning_new(o->up.loop, o->learning_file);
-    if (!g->cat || !g->router_index || !g->results || !g->learning) {
+    if (!g->cat || !g->router_index || !g->results || !g->learning ||
+        (o->cfg && mo_embeddings_new(o->up.loop, o->cfg, o->embeddings_file,
+                                     &g->embeddings, e) < 0)) {
         mo_router_index_free(g->router_index);
         mo_result_limit_free(g->results);
         mo_router_learning_free(g->learning);
@@ -348,6 +388,8 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->o = *o;
     g->o.cache = NULL; /* copied by the catalogue */
     g->o.learning_file = NULL;
+    g->o.embeddings_file = NULL;
+    g->o.cfg = NULL; /* the embeddings have their own reference */
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->o.list_ms = o->list_ms ? o->list_ms : GW_LIST_FIRST_MS;
     g->o.gather_ms = o->gather_ms ? o->gather_ms : GW_GATHER_MS;
@@ -355,6 +397,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->execute_target = mo_meta_tools_execute_target;
     g->restart = mo_gw_front_restart;
     g->read_lists = mo_catalog_refresh_child;
+    mo_gw_script_init(g);
     mo_upstream_pool_init(&g->pool, o->most);
     mo_upstream_pool_init(&g->person_pool, MO_UPSTREAM_PERSONS_MAX);
     mo_list_init(&g->connects);
@@ -387,6 +430,8 @@ void mo_gateway_close(struct mo_gateway *g, void (*gone)(void *ctx), void *ctx)
     for (size_t i = 0; i < g->n; i++)
         slot_leave(g->v[i]);
     g->n = 0;
+    if (g->script.slot)
+        slot_leave(mo_take_ptr(&g->script.slot));
     if (mo_list_empty(&g->leaving))
         mo_loop_defer(g->loop, &g->ending);
 }
@@ -494,7 +539,7 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
 
 void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
-    if (what == MO_EP_CH_TOOLS)
+    if (what != MO_EP_CH_PROMPTS) /* skills are announced as resources */
         mo_gw_views_stale(g);
     mo_gw_view_changed(&g->whole, what, true);
     mo_list_each_entry_safe (v, &g->views, struct mo_gw_view, node)

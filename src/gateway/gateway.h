@@ -37,6 +37,16 @@ void mo_gateway_close(struct mo_gateway *g, void (*gone)(void *ctx), void *ctx);
 int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
                        size_t n, struct mo_err *e);
 
+/* Scripts of clients (gateway/script/script.h). */
+struct mo_gw_script {
+    struct mo_gw_server server; /* the toolbox in a box, per_session */
+    unsigned max;               /* scripts at a time */
+    uint64_t max_seconds;       /* of one */
+};
+/* Offers run_script to clients; NULL: no longer. Running scripts may finish. */
+int mo_gateway_scripts(struct mo_gateway *g, const struct mo_gw_script *v,
+                       struct mo_err *e);
+
 /* Starts every server and reads its lists again. */
 void mo_gateway_refresh(struct mo_gateway *g);
 /* A person has connected to that server, or is disconnected from it: calls that

@@ -3,6 +3,7 @@
 #include "gateway/call/rewrite.h"
 #include "gateway/gw_priv.h"
 #include "gateway/router/meta_tools.h"
+#include "gateway/router/router_index.h"
 #include "gateway/upstream/server_overrides.h"
 
 /* --- lists that are read now --------------------------------------------- */
@@ -22,6 +23,8 @@ static void finish(struct mo_gw_read *r)
 {
     mo_gateway_unread(r);
     r->g->whole.listed[MO_EP_CH_TOOLS] = true; /* what comes now is news */
+    if (mo_catalog_count(r->g->cat, MO_CAT_SKILLS) > 0)
+        r->g->whole.listed[MO_EP_CH_RESOURCES] = true;
     r->done(r);
 }
 
@@ -112,6 +115,11 @@ bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
     const struct server_slot *s = mo_gw_find_slot(g, server);
 
     return s && mo_overrides_fallback(s->overrides, tool, i, to, own);
+}
+
+const struct mo_vectors *mo_gateway_vectors(struct mo_gateway *g)
+{
+    return mo_router_index_vectors(g->router_index);
 }
 
 int mo_gateway_ours(const struct mo_gateway *g, bool four, struct mo_buf *out)

@@ -55,6 +55,9 @@ const struct mo_cat_item *mo_gateway_tool(const struct mo_gateway *g,
 bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
                          struct mo_span tool, unsigned i, struct mo_span *to,
                          struct mo_span *own);
+/* The router's vectors, for an index of the caller's own (route/route.h);
+ * NULL: words only. Borrowed from the gateway. */
+const struct mo_vectors *mo_gateway_vectors(struct mo_gateway *g);
 /* Writes {"tools":[...]}: the meta tools if `four`, and read_result if results
  * are cut. */
 int mo_gateway_ours(const struct mo_gateway *g, bool four, struct mo_buf *out);

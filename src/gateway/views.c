@@ -16,8 +16,11 @@ void mo_gw_views_stale(struct mo_gateway *g)
 {
     mo_router_index_stale(g->router_index);
     mo_router_index_stale(g->query_index);
-    mo_list_each_entry (v, &g->views, struct mo_gw_view, node)
+    mo_router_index_stale(g->whole.skill_index);
+    mo_list_each_entry (v, &g->views, struct mo_gw_view, node) {
         mo_router_index_stale(v->router_index);
+        mo_router_index_stale(v->skill_index);
+    }
 }
 
 /* Of the lists that one notification is about. */
@@ -209,6 +212,7 @@ int mo_gateway_view_change(struct mo_gw_view *v, const struct mo_config_view *c,
     v->expose = c->expose;
     mo_catalog_part_filter(v->part, f);
     mo_router_index_stale(v->router_index);
+    mo_router_index_stale(v->skill_index);
     mo_gw_watch_view(v);
     for (enum mo_cat_kind k = 0; k < MO_CAT_KINDS; k++)
         mo_gw_view_changed(v, mo_gw_change_of(k), false);
@@ -231,6 +235,7 @@ void mo_gateway_view_free(struct mo_gw_view *v)
     mo_timer_stop(v->g->loop, &v->retell);
     mo_list_del(&v->node);
     mo_router_index_free(v->router_index);
+    mo_router_index_free(v->skill_index);
     mo_catalog_free(v->part);
     mo_free(v);
 }

@@ -5,6 +5,7 @@
 
 #define MIB            ((uint64_t)1024 * 1024)
 #define MISMATCH_SHOWN 60
+#define WORKSPACE      "workspace"
 #define FILES_SIZE     (8 * MIB)
 #define REQUEST_PART   8 /* a box may use 8 times what it reserves */
 
@@ -112,16 +113,39 @@ static void w_volume(struct mo_jw *w, const char *name, uint64_t size)
     mo_jw_end(w);
 }
 
+static void w_claim(struct mo_jw *w, const char *claim)
+{
+    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "name", WORKSPACE);
+    mo_jw_member_obj(w, "persistentVolumeClaim");
+    mo_jw_member_cstr(w, "claimName", claim);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
 /* In memory: they count against the memory limit, also where the cluster does
- * not enforce sizeLimit at once. */
+ * not enforce sizeLimit at once. A claim is the storage's. */
 static void w_volumes(struct mo_jw *w, const struct mo_pod *p)
 {
     mo_jw_arr(w);
-    w_volume(w, "workspace", p->workspace);
+    if (p->claim)
+        w_claim(w, p->claim);
+    else
+        w_volume(w, WORKSPACE, p->workspace);
     w_volume(w, "tmp", p->tmp);
     if (p->net_files)
         w_volume(w, "files", FILES_SIZE);
     mo_jw_end(w);
+}
+
+/* The group and the modes of files are set in a new volume only, so that those
+ * that its program has set stay. */
+static void w_group_policy(struct mo_jw *w, const struct mo_pod *p)
+{
+    if (p->claim)
+        mo_jw_cstr(w, "OnRootMismatch");
+    else
+        mo_jw_null(w);
 }
 
 /* Ports below 1024 without a capability. A sysctl of the pod alone, and one
@@ -149,7 +173,7 @@ static void w_mount(struct mo_jw *w, const char *name, const char *path,
 static void w_mounts(struct mo_jw *w, const struct mo_pod *p)
 {
     mo_jw_arr(w);
-    w_mount(w, "workspace", MO_POD_WORKSPACE, false);
+    w_mount(w, WORKSPACE, MO_POD_WORKSPACE, false);
     w_mount(w, "tmp", "/tmp", false);
     w_mount(w, "tmp", "/dev/shm", true); /* runtimes make it writable, 64 MB */
     if (p->net_files)
@@ -273,6 +297,7 @@ static const struct row rows[] = {
     {POD_SEC, "runAsUser", OURS, false, NULL, w_uid},
     {POD_SEC, "runAsGroup", OURS, false, NULL, w_uid},
     {POD_SEC, "fsGroup", OURS, false, NULL, w_uid},
+    {POD_SEC, "fsGroupChangePolicy", OURS, true, NULL, w_group_policy},
     {POD_SEC, "seccompProfile", OURS, true, "{\"type\":\"RuntimeDefault\"}",
      NULL},
     {POD_SEC, "sysctls", OURS, true, NULL, w_sysctls},
@@ -580,13 +605,22 @@ static int compare_containers(const struct mo_pod *p, struct mo_json pod,
     return rc == 0 && p->net_image ? compare_absent(pod, true, e) : rc;
 }
 
+/* All are in memory, but a workspace that is exactly that claim. */
 static bool volumes_ok(const struct mo_pod *p, struct mo_json pod)
 {
     struct mo_json all = mo_json_get(mo_json_get(pod, "spec"), "volumes");
 
-    mo_json_each (at, all)
-        if (!mo_json_is(mo_json_get(at.val, "emptyDir"), MO_JSON_OBJECT))
+    mo_json_each (at, all) {
+        struct mo_json claim = mo_json_get(at.val, "persistentVolumeClaim");
+        bool is_workspace =
+            mo_json_str_eq(mo_json_get(at.val, "name"), MO_SPAN(WORKSPACE));
+
+        if (p->claim && is_workspace
+                ? !mo_json_str_eq(mo_json_get(claim, "claimName"),
+                                  mo_span_cstr(p->claim))
+                : !mo_json_is(mo_json_get(at.val, "emptyDir"), MO_JSON_OBJECT))
             return false;
+    }
     return mo_json_len(all) == (p->net_files ? 3 : 2);
 }
 
@@ -626,9 +660,10 @@ int mo_pod_compare(const struct mo_pod *p, struct mo_json pod, struct mo_err *e)
 }
 
 int mo_pod_compare_fixed(struct mo_json pod, bool net, bool files,
-                         struct mo_err *e)
+                         const char *claim, struct mo_err *e)
 {
-    const struct mo_pod p = {.net_image = net ? "" : NULL, .net_files = files};
+    const struct mo_pod p = {
+        .net_image = net ? "" : NULL, .net_files = files, .claim = claim};
 
     return compare(&p, true, pod, e);
 }

@@ -42,6 +42,7 @@ struct mo_pod {
     const char *pull_policy;
     bool once; /* stdin ends when the first client detaches */
     uint64_t memory, workspace, tmp; /* bytes */
+    const char *claim;               /* that is its workspace; NULL: memory */
     unsigned cpu_milli;
     const char *net_image; /* NULL: it has no network */
     bool net_files;        /* the network has files for the box */
@@ -52,9 +53,10 @@ int mo_pod_write(const struct mo_pod *p, struct mo_buf *b);
 /* MO_EPOLICY names the first field that differs from what was asked for. */
 int mo_pod_compare(const struct mo_pod *p, struct mo_json pod,
                    struct mo_err *e);
-/* The fixed rows only, of a pod with a network and its files, or without. */
+/* The fixed rows only, of a pod with a network and its files, or without.
+ * claim: as above. */
 int mo_pod_compare_fixed(struct mo_json pod, bool net, bool files,
-                         struct mo_err *e);
+                         const char *claim, struct mo_err *e);
 
 /* The NetworkPolicy of all boxes: no connection in or out. */
 int mo_pod_policy_write(struct mo_buf *b);
@@ -79,6 +81,7 @@ struct mo_pod_state {
     bool net_ended; /* running, but its network has ended */
     int code;       /* ended: exit status, or -1 */
     char name[80], uid[64], node[80];
+    bool unplaced; /* waiting: no node was found for it */
     char why[200]; /* why it waits, or ended; "" if unknown */
 };
 

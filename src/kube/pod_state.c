@@ -65,6 +65,15 @@ static void shorten(struct mo_buf *m)
     (void)mo_buf_set(m, mo_span_cstr(text));
 }
 
+/* A scheduler also says of each node that preempting others would not help. */
+static void cut_preemption(struct mo_buf *m)
+{
+    ptrdiff_t at = mo_span_search(mo_buf_view(m), MO_SPAN(" preemption: "));
+
+    if (at >= 0)
+        m->len = (size_t)at;
+}
+
 static void set_why(struct mo_pod_state *s, struct mo_json reason,
                     struct mo_json message)
 {
@@ -74,6 +83,7 @@ static void set_why(struct mo_pod_state *s, struct mo_json reason,
     (void)mo_json_str_copy(reason, r, sizeof(r));
     if (mo_json_str_buf(message, &m) < 0)
         mo_buf_reset(&m);
+    cut_preemption(&m);
     shorten(&m);
     (void)snprintf(s->why, sizeof(s->why), "%s%s%.130s", r,
                    r[0] && m.len ? ": " : "", mo_buf_cstr(&m));
@@ -113,6 +123,7 @@ static void read_waiting(struct mo_pod_state *s, struct mo_json status,
         s->hopeless = mo_json_str_in(reason, hopeless);
         set_why(s, reason, mo_json_get(waiting, "message"));
     } else if (is_false(placed)) {
+        s->unplaced = true;
         set_why(s, mo_json_get(placed, "reason"),
                 mo_json_get(placed, "message"));
     }

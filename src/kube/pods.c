@@ -5,6 +5,7 @@
 
 #include "base/rand.h"
 #include "codec/frame.h"
+#include "kube/list.h"
 
 #define PAUSE_MS     100u
 #define PAUSE_MAX_MS 5000u
@@ -18,7 +19,8 @@ struct mo_pods {
     const struct mo_pods_cb *cb;
     void *ctx;
     char ns[80], selector[200];
-    char version[VERSION_MAX]; /* where to watch from; "": list first */
+    char version[VERSION_MAX];     /* where to watch from; "": list first */
+    char place[MO_KUBE_PLACE_MAX]; /* where the next part of the list begins */
     struct mo_frame lines;
     struct mo_kube_call *call; /* NULL: waits for the next attempt */
     struct mo_timer again;
@@ -147,34 +149,58 @@ static int start_watch(struct mo_pods *p, struct mo_err *e)
 
 /* --- list ---------------------------------------------------------------- */
 
-static void tell_list(struct mo_pods *p, struct mo_json list)
+static int start_list(struct mo_pods *p, struct mo_err *e);
+
+static void tell_part(struct mo_pods *p, struct mo_json list, bool first)
 {
-    p->up = true;
-    p->pause_ms = 0;
     p->inside = true;
-    p->cb->on_list(p->ctx);
+    if (first)
+        p->cb->on_list(p->ctx);
     mo_json_each_while (at, mo_json_get(list, "items"), !p->stopped)
         p->cb->on_pod(p->ctx, at.val, false);
-    if (!p->stopped)
+    if (!p->stopped && !p->place[0]) {
+        p->up = true;
+        p->pause_ms = 0;
         p->cb->on_listed(p->ctx);
+    }
     p->inside = false;
 }
 
-static void on_listed(void *ctx, const struct mo_kube_reply *r,
-                      const struct mo_err *why)
+/* All parts have the version of the first; it counts after the last. */
+static int read_part(struct mo_pods *p, struct mo_json list, struct mo_err *e)
+{
+    bool first = p->place[0] == '\0';
+    int rc = mo_kube_list_place(list, p->place, e);
+
+    if (rc == 0 && !p->place[0] && keep_version(p, list) < 0)
+        rc = mo_fail(e, MO_EPROTO, "the cluster's list of pods");
+    if (rc == 0)
+        tell_part(p, list, first);
+    return rc;
+}
+
+static void on_part(void *ctx, const struct mo_kube_reply *r,
+                    const struct mo_err *why)
 {
     struct mo_pods *p = ctx;
-    bool ok = !why && keep_version(p, r->json) == 0;
+    bool forgotten = why && why->code == MO_ECLOSED && p->place[0];
+    struct mo_err e;
+    int rc = why ? why->code : 0;
 
     p->call = NULL;
-    if (!p->stopped && ok)
-        tell_list(p, r->json);
-    else if (!p->stopped)
-        lose(p, why ? why : mo_error(MO_EPROTO, "the cluster's list of pods"));
-    if (p->stopped)
+    if (!p->stopped && !why)
+        rc = read_part(p, r->json, &e);
+    if (!p->stopped && rc < 0 && !forgotten)
+        lose(p, why ? why : &e);
+    if (p->stopped) {
         free_pods(p);
-    else if (!ok || start_watch(p, NULL) < 0)
-        wait_again(p);
+        return;
+    }
+    if (rc == 0 &&
+        (p->place[0] ? start_list(p, NULL) : start_watch(p, NULL)) == 0)
+        return;
+    p->place[0] = '\0'; /* from the beginning */
+    wait_again(p);
 }
 
 static int start_list(struct mo_pods *p, struct mo_err *e)
@@ -182,10 +208,9 @@ static int start_list(struct mo_pods *p, struct mo_err *e)
     char path[MO_KUBE_PATH_MAX];
     struct mo_kube_req req = {.path = path, .once = true};
 
-    (void)snprintf(path, sizeof(path),
-                   "/api/v1/namespaces/%s/pods?labelSelector=%s", p->ns,
-                   p->selector);
-    return mo_kube_ask(p->k, &req, on_listed, p, &p->call, e);
+    if (mo_kube_list_path(path, p->ns, "pods", p->selector, p->place, e) < 0)
+        return MO_ETOOBIG;
+    return mo_kube_ask(p->k, &req, on_part, p, &p->call, e);
 }
 
 static void on_again(struct mo_timer *t)

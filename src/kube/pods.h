@@ -1,10 +1,12 @@
 /* pods.h - the pods with a label, and every change of them.
  *
- * The pods are listed once, then watched from there. A watch that ends is begun
- * again where it ended; if the cluster does not remember that far (410), the
- * pods are listed again. While the cluster cannot be reached the next attempt
- * follows after a pause that doubles up to PAUSE_MAX_MS. Bookmarks and a time
- * limit keep the watch from being idle, so that a dead connection is noticed.
+ * The pods are listed once, in parts (list.h), then watched from there. A
+ * watch that ends is begun again where it ended; if the cluster does not
+ * remember that far (410), the pods are listed again, as they are if it has
+ * forgotten a place in the list. While the cluster cannot be reached the next
+ * attempt follows after a pause that doubles up to PAUSE_MAX_MS. Bookmarks and
+ * a time limit keep the watch from being idle, so that a dead connection is
+ * noticed.
  *
  * Limits: an event of MO_PODS_LINE_MAX bytes. */
 #ifndef MO_KUBE_PODS_H

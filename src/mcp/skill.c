@@ -192,6 +192,21 @@ const char *mo_skill_check(struct mo_json entry)
     return why;
 }
 
+int mo_skill_put_definition(struct mo_json entry, struct mo_buf *out)
+{
+    struct mo_json front = mo_json_get(entry, "frontmatter");
+    struct mo_jw w = mo_jw_object(out);
+
+    mo_jw_copy(&w, front, "description");
+    mo_jw_member_obj(&w, "inputSchema");
+    mo_jw_copy(&w, entry, "frontmatter");
+    mo_jw_copy(&w, entry, "resources");
+    mo_jw_end(&w);
+    mo_jw_member_obj(&w, "annotations");
+    mo_jw_end_all(&w);
+    return mo_buf_err(out);
+}
+
 /* Appends obj up to the end of its last "uri", with each of them replaced.
  * *from: the end of what was copied. */
 static int replace_uri(struct mo_json obj, const char **from,

@@ -22,6 +22,11 @@ struct mo_span mo_skill_root(struct mo_span uri);
 /* True if uri is a file or directory below root. */
 bool mo_skill_has(struct mo_span root, struct mo_span uri);
 
+/* Appends the part of an entry that people agree to, in the form of a tool's
+ * definition, for pins: {"description", "inputSchema": {"frontmatter",
+ * "resources"}, "annotations": {}}. */
+int mo_skill_put_definition(struct mo_json entry, struct mo_buf *out);
+
 /* Called for each URI of an entry, a listing of a directory or the contents of
  * a resource; appends the new one, in quotes. */
 typedef int (*mo_skill_uri_fn)(void *ctx, struct mo_json uri,

@@ -102,6 +102,9 @@ void mo_approvals_put_pending(struct mo_jw *w, const struct pending_call *p)
     mo_jw_member_raw(w, "definition", mo_buf_view(&p->def));
     mo_jw_member_raw(w, "args", mo_buf_view(&p->args));
     mo_jw_member_opt(w, "digest", mo_span_cstr(p->digest));
+    mo_jw_member_opt(w, "script", k->script);
+    if (k->line)
+        mo_jw_member_u64(w, "line", k->line);
     mo_jw_member_opt(w, "who", k->who);
     mo_jw_member_opt(w, "owner", k->owner);
     mo_jw_member_cstr(w, "approver", mo_approver_name(p->approver));

@@ -7,6 +7,7 @@
 #include "codec/json/jvalue.h"
 #include "codec/sha256.h"
 #include "codec/tool_claims.h"
+#include "mcp/app.h"
 
 /* Key comparisons per call; enough for about 1,400 members in one object. */
 #define PAIRS_MAX    1000000u
@@ -180,6 +181,8 @@ int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
     d->annotations = mo_json_text(mo_json_get(item, "annotations"));
     t->output_schema = mo_json_text(mo_json_get(item, "outputSchema"));
     t->claims = mo_claims_of(mo_json_get(item, "annotations"));
+    t->app_only = mo_app_is_only(item);
+    t->no_app = !mo_app_may_call(item);
     mo_exact_tool(d, t->digest);
     return 0;
 }

@@ -40,6 +40,8 @@ struct mo_tool {
                              * with the overrides of the configuration */
     struct mo_span title, output_schema;
     unsigned claims; /* mo_claim bits */
+    bool app_only;   /* no model is offered it (mcp/app.h) */
+    bool no_app;     /* no app may call it */
     unsigned source; /* index as given to mo_tools_load() */
     char digest[MO_EXACT_DIGEST];
 };

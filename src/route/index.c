@@ -440,6 +440,19 @@ float mo_index_score(struct mo_index *x, struct mo_span request, float *scores,
     return mo_row_most(scores, x->ndocs);
 }
 
+float mo_index_score_more(struct mo_index *x, struct mo_span words,
+                          float weight, float *scores)
+{
+    struct asking q = {.x = x};
+
+    mo_words_each(x->words, words, on_query_term, &q);
+    for (unsigned k = 0; k < q.n; k++)
+        for (uint32_t i = x->first[q.terms[k]]; i < x->first[q.terms[k] + 1];
+             i++)
+            scores[x->docs[i]] += weight * x->worth[i];
+    return mo_row_most(scores, x->ndocs);
+}
+
 size_t mo_index_bytes(const struct mo_index *x)
 {
     return x->text.cap + x->cap_terms * sizeof(*x->starts) +

@@ -89,6 +89,10 @@ int mo_index_settle(struct mo_index *x);
  * number of different terms of the request. */
 float mo_index_score(struct mo_index *x, struct mo_span request, float *scores,
                      unsigned *known, unsigned *asked);
+/* Add `weight` of what these words would add; more words of the request.
+ * Returns the best score. */
+float mo_index_score_more(struct mo_index *x, struct mo_span words,
+                          float weight, float *scores);
 
 size_t mo_index_bytes(const struct mo_index *x);
 

@@ -3,6 +3,7 @@
  * Documents of the index and r->tools have the same numbers: both are added at
  * the end and compacted in the same order after servers were dropped. */
 #include "base/mem.h"
+#include "route/request.h"
 #include "route/route_priv.h"
 #include "route/verbs.h"
 
@@ -10,7 +11,7 @@
 
 #define ABOUT_MAX        400 /* bytes of a description used for vectors */
 #define SERVER_ABOUT_MAX 300
-#define NAME_WORDS       1  /* words of a tool's name searched for a verb */
+#define NAME_WORDS       2  /* words of a tool's name searched for a verb */
 #define SERVER_TOOLS     15 /* tool names used for a server's vector */
 
 _Static_assert(MO_ROUTE_TOOLS_MAX <= MO_INDEX_DOCS_MAX, "a tool, a document");
@@ -32,7 +33,7 @@ struct mo_route *mo_route_new(const struct mo_vectors *vectors)
 static void free_arrays(struct mo_route *r)
 {
     void *const arrays[] = {
-        r->tools,   r->abouts, r->verbs,  r->name_slots, r->next_named,
+        r->tools,   r->abouts, r->kinds,  r->name_slots, r->next_named,
         r->servers, r->words,  r->scores, r->top_scores, r->server_scores};
 
     for (size_t i = 0; i < MO_COUNT(arrays); i++)
@@ -134,13 +135,40 @@ static int grow_tools(struct mo_route *r)
 {
     const struct mo_index_array all[] = {MO_INDEX_ARRAY(r->tools),
                                          MO_INDEX_ARRAY(r->abouts),
-                                         MO_INDEX_ARRAY(r->verbs)};
+                                         MO_INDEX_ARRAY(r->kinds)};
     size_t cap = r->cap_tools ? r->cap_tools * 2 : 64;
 
     if (mo_index_resize(all, MO_COUNT(all), cap) < 0)
         return MO_ENOMEM;
     r->cap_tools = cap;
     return 0;
+}
+
+/* The words of a tool's name that follow its server's: asana_create_task. A
+ * verb is the first of them, or the second. */
+static struct mo_span verb_part(struct mo_span server, struct mo_span name)
+{
+    size_t n = server.n;
+
+    if (name.n > n + 1 && mo_span_ieq(mo_span_head(name, n), server) &&
+        !mo_is_alpha(name.p[n]))
+        return mo_span_skip(name, n);
+    return name;
+}
+
+static uint32_t kinds_of(const struct mo_route_server *s,
+                         const struct mo_route_tool *t)
+{
+    struct mo_span name = verb_part(s->name, t->name);
+    uint32_t kinds = mo_verbs(name, 1);
+
+    if (!kinds)
+        kinds = mo_verbs(name, NAME_WORDS);
+    for (size_t i = 0; i < t->nparams && i < MO_ROUTE_PARAMS_MAX; i++) {
+        kinds |= mo_request_is_address_param(t->params[i]) ? TAKES_ADDRESS : 0;
+        kinds |= mo_request_is_file_param(t->params[i]) ? TAKES_FILE : 0;
+    }
+    return kinds;
 }
 
 static int add_tool(struct mo_route *r, const struct mo_route_server *s,
@@ -156,7 +184,7 @@ static int add_tool(struct mo_route *r, const struct mo_route_server *s,
     to->name = mo_strndup(t->name.p, t->name.n);
     if (!to->name)
         return MO_ENOMEM;
-    r->verbs[r->ntools] = mo_verbs(t->name, NAME_WORDS);
+    r->kinds[r->ntools] = kinds_of(s, t);
     r->ntools++;
     rc = index_tool(r, s, t);
     if (rc == 0)
@@ -236,7 +264,7 @@ static void move_tool(struct mo_route *r, size_t i, size_t m, uint32_t s)
     r->tools[m] = r->tools[i];
     r->tools[m].server = s;
     r->abouts[m] = r->abouts[i];
-    r->verbs[m] = r->verbs[i];
+    r->kinds[m] = r->kinds[i];
 }
 
 static void compact_tools(struct mo_route *r)
@@ -300,7 +328,7 @@ struct mo_route_stats mo_route_stats(const struct mo_route *r)
         .postings = r->index.npostings,
         .bytes = sizeof(*r) + mo_index_bytes(&r->index) +
                  r->cap_tools * (sizeof(*r->tools) + sizeof(*r->abouts) +
-                                 sizeof(*r->verbs)) +
+                                 sizeof(*r->kinds)) +
                  r->nname_slots * sizeof(*r->name_slots) +
                  r->ntools * (sizeof(*r->next_named) + 2 * sizeof(float)) +
                  r->nservers * (sizeof(*r->servers) + 2 * sizeof(float)),

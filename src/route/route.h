@@ -53,7 +53,7 @@ void mo_route_drop(struct mo_route *r, struct mo_span server);
 
 struct mo_route_hit {
     struct mo_span server, tool; /* borrowed until the next put or drop */
-    float confidence;            /* 0 to 1 */
+    float confidence;            /* 0 to 1; falls from hit to hit */
     float score;                 /* the ranking is by this */
     float words;                 /* part of it: shared words, of the best's */
     float meaning;               /* part of it: cosine of request and tool */
@@ -65,7 +65,8 @@ struct mo_route_answer {
     size_t n;
     bool named; /* the request contains the tool's name */
     /* The best tool of each server, in the order of the servers (their score
-     * counts more than that tool: mo_route_find). */
+     * counts more than that tool: mo_route_find). The confidence is about the
+     * server: any of its tools may be meant. */
     struct mo_route_hit servers[MO_ROUTE_TOP_MAX];
     size_t nservers;
 };

@@ -6,6 +6,11 @@
 #include "route/index.h"
 #include "route/route.h"
 
+/* Beside the kinds of verbs: what its parameters take. */
+#define TAKES_ADDRESS ((uint32_t)1 << 30)
+#define TAKES_FILE    ((uint32_t)1 << 29)
+#define KINDS_OF_VERB ((uint32_t)0xffff)
+
 struct server {
     char *name;
     size_t n;
@@ -30,7 +35,7 @@ struct mo_route {
      * in separate arrays. */
     struct tool *tools;
     struct mo_vector8 *abouts; /* meaning, with its server's share */
-    uint32_t *verbs;           /* kinds of verb in its name */
+    uint32_t *kinds;           /* of verbs in its name (verbs.h), TAKES_ */
     size_t ntools, cap_tools;
     /* Hash table of names, ignoring case: slot -> tool + 1, and the next tool
      * in the same slot. */

@@ -106,19 +106,25 @@ static void join_one(const struct mo_row_parts *p, float most, float *word,
 {
     *word /= most;
     *score = *word + *score / p->scale;
-    if (kind & p->kind)
-        *score += p->bonus;
+    for (size_t i = 0; i < MO_ROW_BONUSES; i++)
+        if (kind & p->v[i].kinds)
+            *score += p->v[i].bonus;
 }
 
 static void join_four(const struct mo_row_parts *p, float most, float *words,
                       const uint32_t *kinds, float *scores)
 {
-    masks kind = *(const masks *)kinds & (int32_t)p->kind;
-    masks bonus = (kind != 0) & (masks)fill_lanes(p->bonus);
+    masks kind = *(const masks *)kinds;
     lanes word = load_lanes(words) / most;
+    lanes score = word + load_lanes(scores) / p->scale;
 
+    for (size_t i = 0; i < MO_ROW_BONUSES; i++) {
+        masks has = (kind & (int32_t)p->v[i].kinds) != 0;
+
+        score += (lanes)(has & (masks)fill_lanes(p->v[i].bonus));
+    }
     *(lanes *)words = word;
-    *(lanes *)scores = word + load_lanes(scores) / p->scale + (lanes)bonus;
+    *(lanes *)scores = score;
 }
 
 void mo_row_join(const struct mo_row_parts *p, float *words,

@@ -12,15 +12,19 @@
 /* The maximum, at least 0. */
 float mo_row_most(const float *v, size_t n);
 
+#define MO_ROW_BONUSES 3
+
 /* The parts of a score. */
 struct mo_row_parts {
     float most;  /* words are divided by it unless it is 0 */
     float scale; /* scores are divided by it */
-    uint32_t kind;
-    float bonus; /* added if verbs share a bit with kind */
+    struct {
+        uint32_t kinds;
+        float bonus; /* added if a tool's kinds share a bit with these */
+    } v[MO_ROW_BONUSES];
 };
 
-/* words /= most; scores = words + scores / scale (+ bonus). */
+/* words /= most; scores = words + scores / scale (+ each bonus). */
 void mo_row_join(const struct mo_row_parts *p, float *words,
                  const uint32_t *kinds, float *scores, size_t n);
 

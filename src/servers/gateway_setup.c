@@ -194,6 +194,22 @@ static uint64_t answer_ms(const struct mo_config *cfg)
     return (ms > ANSWER_MS ? ms : ANSWER_MS) + 5000;
 }
 
+/* Each script has a box of its own, which ends with it. */
+static int set_scripts(struct mo_gateway_setup *h, const struct mo_config *cfg,
+                       struct mo_err *e)
+{
+    const struct mo_config_scripts *c = &cfg->gateway.scripts;
+    struct mo_gw_script s = {.max = (unsigned)c->max,
+                             .max_seconds = (uint64_t)c->max_seconds};
+
+    if (!c->server)
+        return mo_gateway_scripts(h->gateway, NULL, e);
+    mo_gateway_setup_server(cfg, c->server, &s.server);
+    s.server.per_session = true;
+    s.server.stop_ms = 1;
+    return mo_gateway_scripts(h->gateway, &s, e);
+}
+
 int mo_gateway_setup_reload(struct mo_gateway_setup *h,
                             const struct mo_config *cfg, struct mo_err *e)
 {
@@ -220,7 +236,8 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
         mo_endpoint_ask_ms(h->ep, answer_ms(cfg));
     h->views.ask_ms = answer_ms(cfg);
     /* First: no call that waits may go on to a new server by an old view. */
-    if (mo_view_table_reload(&h->views, cfg, e) < 0)
+    if (mo_view_table_reload(&h->views, cfg, e) < 0 ||
+        set_scripts(h, cfg, e) < 0)
         return e->code;
     return mo_gateway_servers(h->gateway, v, n, e);
 }
@@ -276,14 +293,15 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
         .table = mo_route_table(),
         .pieces = mo_route_pieces(),
     };
-    char dir[PATH_MAX], habit[PATH_MAX];
+    char dir[PATH_MAX], habit[PATH_MAX], vectors[PATH_MAX];
     struct mo_err why;
     int rc = 0;
 
     if (approvals)
         o.judge = mo_approvals_hooks(approvals);
     if (path_of(cfg, MO_GATEWAY_SETUP_CACHE, dir) < 0 ||
-        path_of(cfg, MO_GATEWAY_SETUP_HABIT, habit) < 0)
+        path_of(cfg, MO_GATEWAY_SETUP_HABIT, habit) < 0 ||
+        path_of(cfg, MO_GATEWAY_SETUP_VECTORS, vectors) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
     if (mo_file_mkdir(dir, &why) == 0)
         o.cache = dir;
@@ -291,6 +309,8 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
         mo_log_err(mo_loop_log(h->loop), MO_WARN, "gateway", &why,
                    "lists of servers are not kept between runs");
     o.learning_file = o.cache ? habit : NULL;
+    o.embeddings_file = o.cache ? vectors : NULL;
+    o.cfg = cfg;
     rc = mo_budget_new(h->loop, cfg,
                        approvals ? mo_approvals_audit(approvals) : NULL,
                        &h->budget, e);

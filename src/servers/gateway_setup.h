@@ -18,9 +18,11 @@
 #include "policy/approvals.h"
 #include "servers/view_table.h"
 
-/* Files in store.dir: cached catalogues, and what the router learnt. */
-#define MO_GATEWAY_SETUP_CACHE "catalog"
-#define MO_GATEWAY_SETUP_HABIT "habit"
+/* Files in store.dir: cached catalogues, what the router learnt, and vectors of
+ * an embeddings server. */
+#define MO_GATEWAY_SETUP_CACHE   "catalog"
+#define MO_GATEWAY_SETUP_HABIT   "habit"
+#define MO_GATEWAY_SETUP_VECTORS "embeddings"
 
 struct mo_gateway_setup;
 

@@ -31,6 +31,7 @@ static void fill_info(struct session *s)
         .workspace = kept           ? MO_WORKSPACE_KEPT
                      : s->old_files ? MO_WORKSPACE_LOST
                                     : MO_WORKSPACE_FRESH,
+        .elsewhere = !kept && s->old_files && s->elsewhere,
         .keeps_files = s->row.files[0] != '\0',
         .fence = s->fence,
         .data = mo_buf_view(&s->data),
@@ -172,6 +173,7 @@ void mo_session_losing_step(struct session *s)
                  : s->end.workspace_kept ? TRY_REVIVE
                                          : TRY_START;
     s->old_files = true;
+    s->elsewhere = false;
     mo_session_uncount_box(s, false);
     mo_session_move(s, S_BOXLESS);
     mo_holds_tell(s, N_LOST);
@@ -352,10 +354,20 @@ static void on_named(void *ctx, const struct mo_written *w,
 /* Writes the box's name to the row before any hold is told of it. */
 static int name_box(struct session *s, struct mo_err *e)
 {
+    const struct mo_boxes *of =
+        s->attempt == TRY_START ? s->ss->o.drivers[0] : mo_session_driver(s);
+
     s->named = s->attempt == TRY_ADOPT;
     if (s->named)
         return 0;
+    if (s->elsewhere && s->attempt == TRY_START && !s->files_loaded)
+        session_log(s, MO_WARN, 0, NULL,
+                    "its files are at %s, which this server cannot reach: its "
+                    "new box has none of them",
+                    s->row.where);
     (void)snprintf(s->row.box, sizeof(s->row.box), "%s", mo_box_id(s->box));
+    (void)snprintf(s->row.where, sizeof(s->row.where), "%s",
+                   mo_boxes_where(of));
     if (s->attempt == TRY_START)
         (void)snprintf(s->row.files, sizeof(s->row.files), "%s",
                        mo_box_files(s->box));
@@ -488,6 +500,10 @@ static void try_box(struct session *s)
     s->up = s->opened = s->named = s->files_loaded = false;
     while (rc < 0 && s->attempt < TRY_NONE) {
         s->box = NULL;
+        if (s->attempt != TRY_ADOPT && mo_holds_only_visit(s)) {
+            no_box(s, mo_error(MO_EPOLICY, MO_SESSION_NO_BOX));
+            return;
+        }
         rc = attempt_box(s, &e);
         if (rc == 0)
             return;

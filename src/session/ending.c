@@ -191,7 +191,7 @@ static void finish_or_restart(struct session *s)
     s->row = (struct mo_session_row){.box = ""};
     mo_buf_reset(&s->data);
     s->known = s->has_row = s->old_files = s->served_once = s->dirty = false;
-    s->up = s->named = s->opened = s->files_loaded = false;
+    s->up = s->named = s->opened = s->files_loaded = s->elsewhere = false;
     s->warned = 0;
     mo_session_move(s, S_WAITING);
     mo_session_begin(s);

@@ -91,6 +91,12 @@ static void ask_free(struct ask *a)
     mo_free(a);
 }
 
+/* The hold would have to start a box, and must not. */
+static bool is_boxless_visit(const struct mo_hold *h)
+{
+    return h->visits && (h->s->state == S_BOXLESS || h->s->state == S_LOSING);
+}
+
 /* The session may have lost its box again: then the request goes on waiting. */
 static bool waits_again(struct ask *a)
 {
@@ -98,6 +104,10 @@ static bool waits_again(struct ask *a)
 
     if (!s || !a->used || a->why.code || s->state == S_READY)
         return false;
+    if (is_boxless_visit(a->h)) {
+        (void)mo_fail(&a->why, MO_EPOLICY, MO_SESSION_NO_BOX);
+        return false;
+    }
     mo_list_push(&s->uses, &a->node);
     if (s->state == S_BOXLESS)
         mo_session_start_box(s);
@@ -165,6 +175,8 @@ int mo_session_use(struct mo_hold *h, mo_session_used_fn *done, void *ctx,
 
     if (!s)
         return mo_fail(e, MO_ECLOSED, "the session has ended");
+    if (is_boxless_visit(h))
+        return mo_fail(e, MO_EPOLICY, MO_SESSION_NO_BOX);
     a = ask_new(h, ctx);
     if (!a)
         return mo_fail(e, MO_ENOMEM, "session %s", s->id);
@@ -336,6 +348,19 @@ int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
     if (fresh)
         mo_session_begin(s); /* may free s, not h */
     return 0;
+}
+
+void mo_session_visits(struct mo_hold *h)
+{
+    h->visits = true;
+}
+
+bool mo_holds_only_visit(const struct session *s)
+{
+    mo_list_each_entry (h, &s->holds, struct mo_hold, node)
+        if (!h->visits)
+            return false;
+    return !mo_list_empty(&s->holds);
 }
 
 void mo_session_may_move(struct mo_hold *h, uint64_t wait_ms)

@@ -24,10 +24,9 @@
 #include "session/instance.h"
 #include "session/priv.h"
 
-#define REAP_BATCH   16
-#define PAGE         128 /* rows read at a time */
-#define SECOND_MS    2000
-#define SUSPECTS_MAX (2 * MO_BOX_MAX)
+#define REAP_BATCH 16
+#define PAGE       128 /* rows read at a time */
+#define SECOND_MS  2000
 
 static void round_over(struct mo_sessions *ss);
 static void next_driver(struct mo_sessions *ss);
@@ -407,7 +406,8 @@ static void next_suspect(struct mo_sessions *ss)
             return;
         drop_suspect(ss);
     }
-    ss->sweep.driver++;
+    if (!ss->sweep.place[0])
+        ss->sweep.driver++;
     next_driver(ss);
 }
 
@@ -423,17 +423,22 @@ static void add_suspect(struct mo_sessions *ss, const struct mo_box_row *r)
     mo_list_push(&ss->sweep.suspects, &x->node);
 }
 
-static void on_boxes(void *ctx, const struct mo_box_row *v, size_t n,
+/* One part of them. The next is asked for when these are judged, so a round
+ * sees all of them, whatever their number. */
+static void on_boxes(void *ctx, const struct mo_box_rows *rows,
                      const struct mo_err *why)
 {
     struct mo_sessions *ss = ctx;
+    const char *next = why || !rows->next ? "" : rows->next;
 
     if (why)
         mo_log_err(mo_loop_log(ss->loop), MO_WARN, "session", why,
                    "%s cannot be listed",
                    ss->sweep.files ? "kept workspaces" : "boxes");
-    for (size_t i = 0; !why && i < n && i < SUSPECTS_MAX; i++)
-        add_suspect(ss, &v[i]);
+    (void)snprintf(ss->sweep.place, sizeof(ss->sweep.place), "%s", next);
+    ss->sweep.looked[0] = '\0';
+    for (size_t i = 0; !why && i < rows->n; i++)
+        add_suspect(ss, &rows->v[i]);
     next_suspect(ss);
 }
 
@@ -443,17 +448,19 @@ static void next_driver(struct mo_sessions *ss)
 
     for (; !ss->closing && *i < ss->o.ndrivers; ++*i) {
         struct mo_boxes *of = ss->o.drivers[*i];
+        const char *from = ss->sweep.place[0] ? ss->sweep.place : NULL;
 
-        if ((ss->sweep.files ? mo_boxes_files(of, on_boxes, ss, NULL)
-                             : mo_boxes_list(of, on_boxes, ss, NULL)) == 0)
+        if ((ss->sweep.files
+                 ? mo_boxes_files(of, from, on_boxes, ss, NULL)
+                 : mo_boxes_list(of, from, on_boxes, ss, NULL)) == 0)
             return;
+        ss->sweep.place[0] = '\0';
     }
     if (ss->closing || ss->sweep.files) {
         round_over(ss);
         return;
     }
     ss->sweep.files = true;
-    ss->sweep.looked[0] = '\0';
     *i = 0;
     next_driver(ss);
 }
@@ -470,7 +477,7 @@ static void on_tick(struct mo_timer *t)
     sw->driver = 0;
     sw->files = false;
     sw->after = 0;
-    sw->after_id[0] = sw->alive[0] = sw->dead[0] = sw->looked[0] = '\0';
+    sw->after_id[0] = sw->alive[0] = sw->dead[0] = sw->place[0] = '\0';
     mo_list_each_entry_safe (s, &ss->all, struct session, node)
         check_open_session(s, now);
     next_batch(ss);

@@ -68,6 +68,7 @@ struct session {
     uint64_t fence;
 
     bool known, has_row, old_files;
+    bool elsewhere; /* old files: they are where this process cannot reach */
     struct mo_session_row row;
     struct mo_buf data; /* of the row; see mo_session_keep() */
     uint64_t active;    /* wall ms */
@@ -141,7 +142,8 @@ struct sweep {
     uint64_t after;   /* where the next page of rows begins */
     char after_id[MO_SESSION_ID_MAX + 1];
     size_t driver;
-    bool files; /* suspects are kept workspaces, else boxes */
+    bool files;                   /* suspects are kept workspaces, else boxes */
+    char place[MO_BOX_PLACE_MAX]; /* where their next part begins, or "" */
     struct mo_list suspects;
     char alive[MO_STORE_ID_MAX + 1], dead[MO_STORE_ID_MAX + 1]; /* last seen */
     char
@@ -228,6 +230,7 @@ struct mo_hold {
     unsigned news; /* enum news still to be told */
     unsigned busy, idle_left;
     bool ready;    /* on_ready was called */
+    bool visits;   /* it starts no box */
     bool may_move; /* and waits so long for the lease: */
     uint64_t move_ms;
     char owner[MO_SESSION_OWNER_MAX]; /* "": the operator */
@@ -246,6 +249,10 @@ void mo_holds_sort(struct session *s);
 bool mo_holds_owned(const struct session *s); /* does any hold name an owner? */
 /* True if there are holds and all may move; wait_ms: the longest of theirs. */
 bool mo_holds_may_move(const struct session *s, uint64_t *wait_ms);
+bool mo_holds_only_visit(const struct session *s); /* likewise */
+/* Why a hold that only visits gets no box. */
+#define MO_SESSION_NO_BOX                                                      \
+    "no box of this conversation is running; its owner can start one"
 void mo_holds_notify(struct session *s, const struct mo_rpc *m);
 bool mo_holds_ask(struct session *s, struct mo_ask *a);
 void mo_session_answer_uses(struct session *s, const struct mo_err *why);

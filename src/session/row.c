@@ -3,7 +3,8 @@
  * {"v":1,"box":"...","driver":"native","owner":"...",
  *  "created":1700000000000,"data":{...}}
  *
- * "files": its kept workspace (box/box.h). No "owner": the session has none.
+ * "files": its kept workspace (box/box.h); "where": the machine that alone
+ * reaches it and the box. No "owner": the session has none.
  * "asleep":true: the janitor has taken its box.
  *
  * Unknown members are skipped, so that newer programs may add some. The time
@@ -27,6 +28,8 @@ static int parse_row(struct mo_span doc, struct mo_session_row *out,
                            sizeof(out->driver));
     (void)mo_json_str_copy(mo_json_get(d.root, "files"), out->files,
                            sizeof(out->files));
+    (void)mo_json_str_copy(mo_json_get(d.root, "where"), out->where,
+                           sizeof(out->where));
     (void)mo_json_str_copy(mo_json_get(d.root, "owner"), out->owner,
                            sizeof(out->owner));
     (void)mo_json_u64(mo_json_get(d.root, "created"), &out->created);
@@ -54,20 +57,21 @@ int mo_session_row_read(struct session *s, struct mo_span doc, struct mo_err *e)
     return rc < 0 ? mo_fail(e, rc, "the session's row") : 0;
 }
 
-static int put_row(const struct session *s, struct mo_buf *b)
+int mo_session_row_put(const struct mo_session_row *r, struct mo_span data,
+                       struct mo_buf *b)
 {
-    const struct mo_session_row *r = &s->row;
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member_u64(&w, "v", ROW_VERSION);
     mo_jw_member_cstr(&w, "box", r->box);
     mo_jw_member_cstr(&w, "driver", r->driver);
     mo_jw_member_opt(&w, "files", mo_span_cstr(r->files));
+    mo_jw_member_opt(&w, "where", mo_span_cstr(r->where));
     mo_jw_member_opt(&w, "owner", mo_span_cstr(r->owner));
     if (r->asleep)
         mo_jw_member_bool(&w, "asleep", true);
     mo_jw_member_u64(&w, "created", r->created);
-    mo_jw_member_raw(&w, "data", mo_buf_view(&s->data));
+    mo_jw_member_raw(&w, "data", data);
     mo_jw_end(&w);
     return mo_buf_err(b);
 }
@@ -89,7 +93,7 @@ int mo_session_keep_row(struct session *s, session_written_fn *done, void *ctx,
                         struct mo_err *e)
 {
     mo_autobuf struct mo_buf doc = {.max = ROW_DOC_MAX};
-    int rc = put_row(s, &doc);
+    int rc = mo_session_row_put(&s->row, mo_buf_view(&s->data), &doc);
     struct mo_write w[] = {
         {.kind = MO_WRITE_FORGET},
         {.kind = MO_WRITE_SESSION, .at = s->active, .doc = mo_buf_view(&doc)},

@@ -247,6 +247,9 @@ static void take_row(struct session *s, const struct mo_row *r)
     if (mo_session_row_read(s, r->doc, &e) < 0)
         session_log(s, MO_WARN, 0, &e, "opened as if it had no box");
     s->old_files = s->row.box[0] || s->row.asleep;
+    s->elsewhere =
+        (s->row.box[0] || s->row.files[0]) && s->row.where[0] &&
+        strcmp(s->row.where, mo_boxes_where(s->ss->o.drivers[0])) != 0;
 }
 
 static void on_row(void *ctx, const struct mo_rows *rows,

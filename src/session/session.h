@@ -114,6 +114,7 @@ struct mo_session_info {
     const char *const *mounts; /* of its box (box/box.h), or NULL */
     bool resumed;              /* the session was known to the store */
     enum mo_workspace workspace;
+    bool elsewhere;       /* lost: its files are on another machine */
     bool keeps_files;     /* its files outlive its box */
     uint64_t fence;       /* for writes to the store */
     struct mo_span data;  /* what mo_session_keep() kept */
@@ -148,6 +149,10 @@ int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
  * waits wait_ms for it instead of wait_ms of the options, and then ends with
  * the reason "elsewhere". */
 void mo_session_may_move(struct mo_hold *h, uint64_t wait_ms);
+/* Call it directly after mo_session_hold(), for a hold that must not start a
+ * box: it uses one that runs. If there is none and nobody else wants one, the
+ * hold ends, or its use fails, with MO_EPOLICY. */
+void mo_session_visits(struct mo_hold *h);
 /* Frees the hold; no callback fires any more, those of use and keep included.
  * A keep under way is still written. */
 void mo_session_release(struct mo_hold *h);
@@ -209,12 +214,16 @@ struct mo_session_row {
     char driver[16];         /* of its box, or of the last it had */
     char
         files[MO_BOX_ID_MAX]; /* its kept workspace, of that driver; "": none */
+    char where[MO_BOX_WHERE_MAX]; /* of both: mo_boxes_where() */
     char owner[MO_SESSION_OWNER_MAX];
     bool asleep;      /* the janitor has taken its box */
     uint64_t created; /* wall ms */
 };
 int mo_session_row(struct mo_span doc, struct mo_session_row *out,
                    struct mo_err *e);
+/* Writes such a row; data: as mo_session_keep() keeps it. */
+int mo_session_row_put(const struct mo_session_row *r, struct mo_span data,
+                       struct mo_buf *b);
 
 struct mo_sessions_stats {
     unsigned open, ready, holds, warm;

@@ -19,6 +19,7 @@
 #include "loop/loop.h"
 #include "loop/tls.h"
 #include "store/redis_lua.h"
+#include "store/redis_url.h"
 
 struct mo_sentinel;
 
@@ -27,28 +28,6 @@ struct mo_sentinel;
 #define MO_RCONN_WAIT_MAX  5000
 #define MO_RCONN_QUEUE_MAX ((size_t)64 * 1024 * 1024)
 #define MO_RCONN_SHA_LEN   40
-
-#define MO_REDIS_SEEDS_MAX 8
-
-/* An address for mo_dial(); its host, for TLS ("" for a unix socket). */
-struct mo_rtarget {
-    char addr[280], host[260];
-};
-
-/* Settings that all connections of a store share.
- *
- * A seeded connection goes to one of the seeds: to the next one with each
- * attempt, or to the master that the next one names. */
-struct mo_rconf {
-    struct mo_loop *loop;
-    struct mo_rtarget seeds[MO_REDIS_SEEDS_MAX]; /* hosts of the URL */
-    unsigned nseeds;
-    char master[64];        /* not "": the seeds are sentinels of this master */
-    struct mo_tls_ctx *tls; /* NULL: plain */
-    char *user, *password;  /* or NULL */
-    uint64_t db;
-    uint64_t stall_ms;
-};
 
 struct mo_rcmd {
     struct mo_list node;

@@ -595,11 +595,7 @@ static void redis_listen(struct mo_store *s)
 
 static void free_rest(struct mo_redis *r)
 {
-    mo_tls_free(r->conf.tls);
-    mo_free(r->conf.user);
-    if (r->conf.password)
-        explicit_bzero(r->conf.password, strlen(r->conf.password));
-    mo_free(r->conf.password);
+    mo_redis_url_fini(&r->conf);
     mo_free(r->slots);
     mo_redis_index_stop(r);
     mo_store_gone(&r->s);

@@ -15,7 +15,9 @@
  *   mcp:lock:{NAME}          text  "FENCE TOKEN OWNER", with an expiry
  *   mcp:fence:{NAME}         text  the last fence, kept a week
  *   mcp:audit:{ID}           zset  at -> "SEQ\nDOC" (SEQ has 16 digits)
- *   mcp:audit:{ID}:n         text  last SEQ
+ *   mcp:audit:{ID}:n         text  last SEQ. Rows of no session have none: a
+ *                                  name with {} is in a slot of its own, so
+ *                                  their SEQ is the time in microseconds
  *   mcp:marks                hash  id -> DOC (set beside the scripts); format:
  *                                  the record of the version
  *   mcp:budget:{budget}:r:N  hash  second -> calls in it, of the last minute
@@ -48,6 +50,8 @@ enum mo_lua {
     MO_LUA_VERSION,
     MO_LUA_N
 };
+
+#define MO_LUA_AGAIN "32" /* MO_STORE_AGAIN */
 
 /* KEYS: session, conversation, call, lock, audit; five times audit for a
  *       batch that belongs to no session
@@ -155,9 +159,15 @@ enum mo_lua {
     "    conv = 1\n"                                                           \
     "  elseif k == 'e' then\n"                                                 \
     "    local list = kc .. ':' .. conv\n"                                     \
-    "    local last = to == '1' and redis.call('LINDEX', list, -1)\n"          \
-    "    if last and last:sub(last:find('\\n', 1, true) + 1) == doc then\n"    \
-    "      seq = tonumber(redis.call('HGET', kc, 's:' .. conv))\n"             \
+    "    local tail = to == '1' and\n"                                         \
+    "        redis.call('LRANGE', list, -" MO_LUA_AGAIN ", -1) or {}\n"        \
+    "    local j = #tail\n"                                                    \
+    "    while j > 0 and\n"                                                    \
+    "        tail[j]:sub(tail[j]:find('\\n', 1, true) + 1) ~= doc do\n"        \
+    "      j = j - 1\n"                                                        \
+    "    end\n"                                                                \
+    "    if j > 0 then\n"                                                      \
+    "      seq = redis.call('HGET', kc, 's:' .. conv) + j - #tail\n"           \
     "    else\n"                                                               \
     "      seq = redis.call('HINCRBY', kc, 's:' .. conv, 1)\n"                 \
     "      redis.call('HSETNX', kc, 'n', conv)\n"                              \
@@ -178,14 +188,22 @@ enum mo_lua {
     "    redis.call('HSET', kk, id,\n"                                         \
     "      to .. ' ' .. s .. ' ' .. at .. '\\n' .. doc)\n"                     \
     "  elseif k == 'a' then\n"                                                 \
-    "    local s = redis.call('INCR', ka .. ':n')\n"                           \
+    "    local s\n"                                                            \
+    "    if ka:sub(-2) == '{}' then\n"                                         \
+    "      local t = redis.call('TIME')\n"                                     \
+    "      s = t[1] * 1000000 + t[2] + i\n"                                    \
+    "    else\n"                                                               \
+    "      s = redis.call('INCR', ka .. ':n')\n"                               \
+    "    end\n"                                                                \
     "    redis.call('ZADD', ka, at, string.format('%016d', s) .. '\\n' ..\n"   \
     "      doc)\n"                                                             \
     "    if attl > 0 then\n"                                                   \
     "      redis.call('ZREMRANGEBYSCORE', ka, '-inf',\n"                       \
     "        '(' .. string.format('%.0f', now - attl))\n"                      \
     "      redis.call('PEXPIRE', ka, attl)\n"                                  \
-    "      redis.call('PEXPIRE', ka .. ':n', attl)\n"                          \
+    "      if ka:sub(-2) ~= '{}' then\n"                                       \
+    "        redis.call('PEXPIRE', ka .. ':n', attl)\n"                        \
+    "      end\n"                                                              \
     "    end\n"                                                                \
     "  end\n"                                                                  \
     "end\n"                                                                    \

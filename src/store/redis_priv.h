@@ -1,7 +1,7 @@
 /* redis_priv.h - shared by the files of the Redis backend: redis.c (servers,
  * routing, the life of an operation), redis_write.c (batches, leases,
  * sweeping), redis_read.c, redis_index.c and redis_search.c (full text),
- * redis_version.c, redis_url.c.
+ * redis_version.c.
  *
  * An operation makes a few calls to Redis at a time. When all of them are
  * answered, its step() looks at the replies and makes the next calls; if it
@@ -186,10 +186,6 @@ bool mo_redis_version_pass(struct mo_redis *r, struct mo_op *op);
 bool mo_redis_version_drop(struct mo_redis *r, struct mo_op *op);
 void mo_redis_version_lost(struct mo_redis *r); /* ask again when it is back */
 void mo_redis_version(struct mo_rop *o);        /* MO_OP_VERSION */
-
-/* redis_url.c */
-int mo_redis_url(struct mo_rconf *f, const struct mo_store_opts *o,
-                 struct mo_err *e);
 
 /* A number or a text of digits. */
 bool mo_resp_u64(const struct mo_resp *r, uint64_t *out);

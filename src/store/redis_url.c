@@ -1,9 +1,10 @@
 /* redis_url.c - parses a Redis address: hosts, socket, user, password,
- * database. No message shows any of it, because it may hold a password. */
+ * database. */
 #include <stdio.h>
 
 #include "codec/http/url.h"
-#include "store/redis_priv.h"
+#include "loop/tls.h"
+#include "store/redis_url.h"
 
 #define NAME_CHARS                                                             \
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
@@ -152,4 +153,13 @@ int mo_redis_url(struct mo_rconf *f, const struct mo_store_opts *o,
     else
         rc = mo_fail(e, MO_EINVAL, "store: the address is not a valid URL");
     return rc < 0 ? rc : make_tls(f, o, e);
+}
+
+void mo_redis_url_fini(struct mo_rconf *f)
+{
+    mo_tls_free(f->tls);
+    mo_free(f->user);
+    if (f->password)
+        explicit_bzero(f->password, strlen(f->password));
+    mo_free(f->password);
 }

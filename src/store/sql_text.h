@@ -53,13 +53,13 @@
     X(ENTRY_PUT,                                                               \
       "INSERT INTO entry (session, conversation, seq, at, doc, text)"          \
       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                      \
-    /* the last entry of the current conversation, if it has that document */  \
-    X(ENTRY_SAME, "SELECT c.seq FROM conversation c CROSS JOIN entry e"        \
+    /* one of the last entries of the current conversation (MO_STORE_AGAIN) */ \
+    X(ENTRY_SAME, "SELECT e.seq FROM conversation c CROSS JOIN entry e"        \
       " WHERE c.session = ?1 AND c.number = ?2 AND e.n IN"                     \
       " (SELECT n FROM place WHERE session = ?1 AND conversation = ?2"         \
-      " AND seq = c.seq UNION ALL SELECT n FROM entry WHERE " MO_SQL_BEHIND    \
-      " AND session = ?1 AND conversation = ?2 AND seq = c.seq)"               \
-      " AND e.doc = ?3")                                                       \
+      " AND seq > c.seq - 32 UNION ALL SELECT n FROM entry WHERE"              \
+      " " MO_SQL_BEHIND " AND session = ?1 AND conversation = ?2"              \
+      " AND seq > c.seq - 32) AND e.doc = ?3 ORDER BY e.seq DESC LIMIT 1")     \
     X(ENTRY_DEL_ALL,                                                           \
       "DELETE FROM entry WHERE n IN (SELECT n FROM place WHERE session = ?1"   \
       " UNION ALL SELECT n FROM entry WHERE " MO_SQL_BEHIND                    \

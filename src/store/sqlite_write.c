@@ -141,8 +141,8 @@ static int begin_conv(struct batch *b, const struct mo_write *w, int64_t *seq)
                                   "tii", b->session, b->conv, (int64_t)w->at);
 }
 
-/* 1: the entry is the last one already. */
-static int is_last(struct batch *b, const struct mo_write *w, int64_t *seq)
+/* 1: the entry is one of the last already. */
+static int is_there(struct batch *b, const struct mo_write *w, int64_t *seq)
 {
     int rc = need_conv(b);
 
@@ -154,7 +154,7 @@ static int is_last(struct batch *b, const struct mo_write *w, int64_t *seq)
 static int put_entry(struct batch *b, const struct mo_write *w)
 {
     int64_t seq = 0;
-    int rc = w->again ? is_last(b, w, &seq) : 0;
+    int rc = w->again ? is_there(b, w, &seq) : 0;
 
     if (rc == 1)
         b->op->written.seq = (uint64_t)seq;

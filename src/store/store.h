@@ -17,8 +17,8 @@
  *  5. A store that cannot be reached answers MO_EUNAVAIL, at once or after the
  *     deadline. The write may have happened or not, so callers make writes
  *     that can be repeated: ids are the caller's; a second new call with the
- *     same id is MO_EEXISTS; an entry that is written `again` and is the last
- *     one already is not added twice.
+ *     same id is MO_EEXISTS; an entry that is written `again` and is one of
+ *     the last MO_STORE_AGAIN already is not added twice.
  *  6. A write that carries the fence of an old lease is refused (MO_EPOLICY).
  *     A process that slept while another took over can do no harm.
  *
@@ -36,6 +36,7 @@
 #define MO_STORE_BATCH_MAX   65 /* a model's reply and its 64 calls */
 #define MO_STORE_BATCH_BYTES ((size_t)16 * 1024 * 1024)
 #define MO_STORE_OPS_MAX     4096
+#define MO_STORE_AGAIN       32
 #define MO_STORE_QUEUE_MAX   ((size_t)256 * 1024 * 1024)
 #define MO_STORE_ROWS_MAX    1000
 #define MO_STORE_ANSWER_MAX  ((size_t)32 * 1024 * 1024)
@@ -134,7 +135,8 @@ struct mo_write {
     unsigned from;       /* MO_CALL_BITs */
     enum mo_call_state to;
     bool again; /* ENTRY: a repeated write whose first outcome is unknown. If */
-                /* the last entry has the same document, nothing is added */
+                /* one of the last MO_STORE_AGAIN entries has the same */
+                /* document, nothing is added */
 };
 
 struct mo_store_batch {

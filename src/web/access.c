@@ -33,6 +33,8 @@ static const struct mo_access_row rows[] = {
     {"DELETE", "/api/tokens/{id}", USER,
      "their own; not with a personal token"},
     {"GET", "/api/sessions", VIEWER, "their own and shared ones"},
+    {"POST", "/api/sessions", USER,
+     "an exported conversation: becomes their own"},
     {"GET", "/api/sessions/{id}", VIEWER, "their own, or shared"},
     {"PATCH", "/api/sessions/{id}", USER, "their own"},
     {"DELETE", "/api/sessions/{id}", USER, "their own"},
@@ -43,9 +45,17 @@ static const struct mo_access_row rows[] = {
     {"POST", "/api/sessions/{id}/resource", USER, "of their own"},
     {"POST", "/api/sessions/{id}/complete", USER, "of their own"},
     {"PUT", "/api/sessions/{id}/tools", USER, "of their own"},
+    {"POST", "/api/sessions/{id}/apps/call", USER, "of their own"},
+    {"POST", "/api/sessions/{id}/apps/resource", USER, "of their own"},
     {"GET", "/api/sessions/{id}/shares", USER, "of their own"},
     {"PUT", "/api/sessions/{id}/shares", USER, "of their own"},
     {"DELETE", "/api/sessions/{id}/shares", USER, "of their own"},
+    {"GET", "/api/sessions/{id}/links", USER, "of their own"},
+    {"POST", "/api/sessions/{id}/links", USER,
+     "of their own, if `server.shareLinks` permits it"},
+    {"DELETE", "/api/sessions/{id}/links/{link}", USER, "of their own"},
+    {"GET", "/shared/{token}", NONE,
+     "a conversation as its owner's link shows it"},
     {"GET", "/api/sessions/{id}/files", VIEWER, "of their own, or shared"},
     {"GET", "/api/sessions/{id}/files/content", VIEWER,
      "of their own, or shared"},
@@ -59,6 +69,10 @@ static const struct mo_access_row rows[] = {
      "of their own, or shared for approving"},
     {"PUT", "/api/sessions/{id}/mode", USER, "of their own"},
     {"GET", "/api/sessions/{id}/connections", VIEWER, "of their own"},
+    {"GET", "/api/presets", USER, "their own"},
+    {"POST", "/api/presets", USER, "their own"},
+    {"PATCH", "/api/presets/{id}", USER, "their own"},
+    {"DELETE", "/api/presets/{id}", USER, "their own"},
     {"GET", "/api/search", VIEWER, "in their own"},
     {"GET", "/api/audit", VIEWER, "their own rows"},
     {"GET", "/api/audit/verify", OPERATOR, ""},
@@ -149,7 +163,8 @@ static int find(const char *kind, struct mo_span path)
 static bool is_for_programs(const char *path)
 {
     static const char *const starts[] = {
-        "/api/", "/mcp", "/metrics", "/socket.io", "/sign-in/", "/.well-known/",
+        "/api/",     "/mcp",          "/metrics", "/socket.io",
+        "/sign-in/", "/.well-known/", "/shared/",
     };
 
     for (size_t i = 0; i < MO_COUNT(starts); i++)

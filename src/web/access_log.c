@@ -44,7 +44,10 @@ void mo_access_log(const struct mo_log *l, const struct mo_req *rq, int status,
 
     if (rq->head) {
         level = level_of(rq->path, status);
-        line = join(text, sizeof(text), rq->head->method_text, rq->path);
+        /* The path of a shared conversation is its token. */
+        line = join(text, sizeof(text), rq->head->method_text,
+                    is_below(rq->path, MO_SPAN("/shared")) ? MO_SPAN("/shared")
+                                                           : rq->path);
     }
     mo_log_text(l, level, "access", &about, line);
 }

@@ -81,6 +81,7 @@ static void put_session(struct mo_api_job *j, const struct mo_row *row)
                                       "asleep"};
     static const char *const agents[] = {"title",  "model",    "lastMessage",
                                          "pinned", "archived", "tags"};
+    static const char *const of_one[] = {"system", "offer"};
     struct mo_jw *w = &j->w;
     struct mo_json_doc doc;
 
@@ -91,7 +92,8 @@ static void put_session(struct mo_api_job *j, const struct mo_row *row)
         put_members(w, doc.root, own, MO_COUNT(own));
         put_members(w, mo_json_get(doc.root, "data"), agents, MO_COUNT(agents));
         if (j->is_one)
-            put_member(w, mo_json_get(doc.root, "data"), "system");
+            put_members(w, mo_json_get(doc.root, "data"), of_one,
+                        MO_COUNT(of_one));
     }
     put_shared(j, row);
     mo_jw_end(w);
@@ -352,6 +354,59 @@ static void edit_session(struct mo_api_job *j)
         mo_api_error(j, &e);
 }
 
+static void on_about_audited(void *ctx, const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+
+    if (why)
+        mo_api_error(j, why);
+    else
+        edit_session(j);
+}
+
+/* The members that change; of the instructions only their length: they may say
+ * anything, as the arguments of calls do. */
+static void put_change(struct mo_buf *b, struct mo_json change)
+{
+    struct mo_jw w = mo_jw_object(b);
+
+    mo_json_each (at, change) {
+        if (mo_json_str_eq(at.key, MO_SPAN("named")))
+            continue;
+        mo_jw_key_raw(&w, at.key);
+        if (mo_json_str_eq(at.key, MO_SPAN("system")))
+            mo_jw_u64(&w, at.val.n - 2);
+        else
+            mo_jw_raw(&w, mo_json_text(at.val));
+    }
+    mo_jw_end(&w);
+}
+
+/* The row of the audit log; then the change. */
+static void audit_about(struct mo_api_job *j)
+{
+    mo_autobuf struct mo_buf entry = {.max = MO_ABOUT_MAX};
+    struct mo_audit_row row = {
+        .event = "kind",
+        .subject = MO_SPAN("conversation"),
+        .action = "changed",
+        .session = mo_span_cstr(j->id),
+        .decided_by = j->rq->who[0] ? j->rq->who : "operator",
+        .via = j->rq->door,
+    };
+    struct mo_json_doc change;
+    struct mo_err e;
+
+    if (mo_json_parse(mo_buf_view(&j->arg), 0, &change, &e) == 0)
+        put_change(&entry, change.root);
+    row.entry = mo_buf_view(&entry);
+    if (mo_buf_err(&entry))
+        mo_api_problem(j, 503, "no_memory", "out of memory");
+    else if (mo_audit_first(mo_approvals_audit(j->api->approvals), &row,
+                            on_about_audited, j, &e) < 0)
+        mo_api_error(j, &e);
+}
+
 enum { ROW, CALLS, CONVERSATION, CONNECTIONS, END };
 
 /* True: another worker has the conversation open, and answers. */
@@ -400,7 +455,7 @@ static void patch_session(struct mo_req *rq, struct mo_span body)
         mo_about_change(doc.root, &j->arg, &e) < 0)
         mo_api_problem(j, 400, "bad_request", e.msg);
     else
-        mo_api_if_mine(j, edit_session);
+        mo_api_if_mine(j, audit_about);
 }
 
 /* --- search and audit ---------------------------------------------------- */
@@ -585,7 +640,15 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
     if (rc == 0)
         rc = mo_api_shares_routes(s, api);
     if (rc == 0)
+        rc = mo_api_presets_routes(s, api);
+    if (rc == 0)
+        rc = mo_api_links_routes(s, api);
+    if (rc == 0)
+        rc = mo_api_import_routes(s, api);
+    if (rc == 0)
         rc = mo_api_offers_routes(s, api);
+    if (rc == 0)
+        rc = mo_api_apps_routes(s, api);
     if (rc == 0)
         rc = mo_api_files_routes(s, api);
     if (rc == 0)

@@ -5,6 +5,7 @@
  * answered with 503 and the reason. data/openapi.json describes every request.
  *
  *   GET    /api/sessions              all sessions, last used first
+ *   POST   /api/sessions              import one (api_import.c)
  *   GET    /api/sessions/ID           one session
  *   DELETE /api/sessions/ID           end it; ?forget=true deletes its history
  *   PATCH  /api/sessions/ID           {title?, pinned?, archived?, tags?,
@@ -17,6 +18,10 @@
  * withdraw DELETE /api/sessions/ID/shares    withdraw all GET
  * /api/sessions/ID/offers    prompts and resources of the servers
  *                                     (api_offers.c)
+ *   GET    /api/sessions/ID/links     its links for everybody (api_links.c)
+ *   POST   /api/sessions/ID/links     {days?}: make one
+ *   DELETE /api/sessions/ID/links/LINK    withdraw it
+ *   GET    /shared/TOKEN              what such a link shows, to everybody
  *   POST   /api/sessions/ID/prompt    {name, arguments?}: get a prompt
  *   POST   /api/sessions/ID/resource  {uri, subscribe?}: read a resource
  *   POST   /api/sessions/ID/complete  {ref, argument, context?}: complete
@@ -29,6 +34,10 @@
  *   GET    /api/sessions/ID/grants    what runs without asking (api_grants.c)
  *   DELETE /api/sessions/ID/grants/GRANT  revoke one answer
  *   PUT    /api/sessions/ID/mode      {mode}: ask, reads or box
+ *   GET    /api/presets               one's own presets (api_presets.c)
+ *   POST   /api/presets               {name, model?, system?, toolsOff?, mode?}
+ *   PATCH  /api/presets/ID            the same: change some of it
+ *   DELETE /api/presets/ID            delete it
  *   GET    /api/search?q=             search all conversations
  *   GET    /api/audit                 calls, approvals and results
  *   GET    /api/models/available      models that can be selected
@@ -130,6 +139,9 @@
 #include "web/site.h"
 #include "web/talk.h"
 
+struct mo_api_import; /* api_import.c */
+struct mo_api_link;   /* api_links.c */
+
 #define MO_API_WORKER_MAX 128 /* bytes of a socket's path, with its NUL */
 
 /* The parts that the requests need; NULL: not there (yet). */
@@ -168,6 +180,8 @@ struct mo_api {
     bool (*worker)(void *ctx, unsigned i, char path[MO_API_WORKER_MAX]);
     void *elsewhere_ctx;
     struct mo_list sharing; /* changes of shares: api_shares.c */
+    struct mo_site *site;   /* set by mo_api_links_routes() */
+    unsigned nimports;      /* under way: api_import.c */
 };
 
 /* api is borrowed as long as the site lives. */
@@ -188,7 +202,13 @@ int mo_api_tokens_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_connections_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_presets_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_links_routes(struct mo_site *s, struct mo_api *api);
+void mo_api_link_free(struct mo_api_link *l); /* of a job */
+int mo_api_import_routes(struct mo_site *s, struct mo_api *api);
+void mo_api_import_free(struct mo_api_import *im); /* of a job */
 int mo_api_offers_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_apps_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_files_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_grants_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);

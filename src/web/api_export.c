@@ -10,7 +10,7 @@
 
 #include "agent/chat/branch.h"
 #include "agent/chat/entry.h"
-#include "web/transcript.h"
+#include "agent/chat/imported.h"
 
 #define PAGE 200
 
@@ -18,7 +18,8 @@ struct mo_api_export {
     struct branches branches;
     enum export_form { MARKDOWN, HTML, JSON } form;
     uint64_t conversation, after;
-    size_t n; /* entries read */
+    uint64_t up_to; /* a frozen page; 0: all */
+    size_t n;       /* entries read */
     bool has_row, writes;
     struct mo_jw w;
 };
@@ -75,7 +76,9 @@ static void end_document(struct mo_api_job *j)
     (void)snprintf(name, sizeof(name),
                    "attachment; filename=\"conversation-%.8s.%s\"", j->id,
                    forms[x->form].name);
-    if (j->rq)
+    if (x->up_to)
+        mo_api_export_headers(j);
+    else if (j->rq)
         mo_req_header(j->rq, "Content-Disposition", mo_span_cstr(name));
     mo_api_reply(j, forms[x->form].type);
 }
@@ -108,6 +111,8 @@ static void take_row(struct mo_api_job *j, const struct mo_row *row)
     uint64_t to = 0;
 
     x->after = row->seq;
+    if (x->up_to && row->seq > x->up_to)
+        return;
     if (mo_json_parse(row->doc, 0, &doc, NULL) < 0)
         return;
     role = mo_entry_role(doc.root);
@@ -138,7 +143,8 @@ static void on_page(void *ctx, const struct mo_rows *rows,
         x->conversation = rows->v[0].conversation;
     if (j->rq == NULL) {
         mo_api_problem(j, 408, "gone", "nobody waits for it");
-    } else if (rows->more && rows->n > 0 && mo_buf_err(&j->out) == 0) {
+    } else if (rows->more && rows->n > 0 && mo_buf_err(&j->out) == 0 &&
+               (!x->up_to || x->after < x->up_to)) {
         read_page(j);
     } else if (x->writes) {
         end_document(j);
@@ -183,6 +189,34 @@ static void on_session(void *ctx, const struct mo_rows *rows,
         (void)mo_json_str_buf(mo_json_get(data, "title"), &j->text);
         (void)mo_json_str_buf(mo_json_get(data, "model"), &j->arg);
     }
+    read_page(j);
+}
+
+void mo_api_export_headers(struct mo_api_job *j)
+{
+    static const char policy[] =
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+    if (j->rq == NULL)
+        return;
+    mo_req_header(j->rq, "Content-Security-Policy", mo_span_cstr(policy));
+    mo_req_header(j->rq, "X-Robots-Tag", MO_SPAN("noindex, nofollow"));
+}
+
+void mo_api_export_frozen(struct mo_api_job *j, uint64_t conversation,
+                          uint64_t up_to, struct mo_span title)
+{
+    j->export = mo_new(struct mo_api_export);
+    mo_buf_reset(&j->text);
+    if (j->export == NULL || mo_buf_span(&j->text, title) < 0) {
+        mo_api_problem(j, 503, "no_memory", "out of memory");
+        return;
+    }
+    *j->export = (struct mo_api_export){.form = HTML,
+                                        .conversation = conversation,
+                                        .up_to = up_to,
+                                        .has_row = true};
     read_page(j);
 }
 

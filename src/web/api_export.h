@@ -4,17 +4,20 @@
  *   {"format":"mcp-orchestrator/conversation","version":1,"title","model",
  *    "exported":MS,"entries":[...]}
  *
- * Limit: MO_API_ANSWER_MAX bytes. */
+ * agent/chat/imported.h reads it back. Limit: MO_API_ANSWER_MAX bytes. */
 #ifndef MO_WEB_API_EXPORT_H
 #define MO_WEB_API_EXPORT_H
 
 #include "web/api_job.h"
-
-#define MO_EXPORT_FORMAT  "mcp-orchestrator/conversation"
-#define MO_EXPORT_VERSION 1
+#include "web/transcript.h"
 
 /* False: the request names no such format. */
 bool mo_api_export(struct mo_api_job *j, uint64_t conversation);
+/* Answers with the conversation up to that entry, on the branch that was the
+ * current one then: a page of its own, for a link (api_links.c). */
+void mo_api_export_frozen(struct mo_api_job *j, uint64_t conversation,
+                          uint64_t up_to, struct mo_span title);
+void mo_api_export_headers(struct mo_api_job *j); /* of such a page */
 void mo_api_export_free(struct mo_api_export *x);
 
 #endif

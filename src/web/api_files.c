@@ -859,8 +859,9 @@ static bool read_path(struct transfer *t)
            mo_utf8_valid(mo_buf_view(&t->path));
 }
 
+/* visits: they are a reader of the session, not its owner. */
 static void begin(struct mo_api *api, struct mo_req *rq, const char *id,
-                  const char *owner)
+                  const char *owner, bool visits)
 {
     struct transfer *t = transfer_new(api, rq, id, owner);
 
@@ -870,6 +871,8 @@ static void begin(struct mo_api *api, struct mo_req *rq, const char *id,
     }
     rq->data = t;
     rq->gone = on_gone;
+    if (visits)
+        mo_box_files_visit(t->files);
     if (!read_path(t))
         mo_req_problem(rq, 400, "bad_path",
                        "?path= names a file of the workspace, in UTF-8 and at "
@@ -891,6 +894,7 @@ static void on_row(void *ctx, const struct mo_rows *rows,
     struct mo_session_row row = {.created = 0};
     struct mo_api *api = j->api;
     char id[MO_SESSION_ID_MAX + 1];
+    bool visits = false;
     struct mo_req *rq;
 
     if (why) {
@@ -902,9 +906,10 @@ static void on_row(void *ctx, const struct mo_rows *rows,
         return;
     }
     memcpy(id, j->id, sizeof(id));
+    visits = !mo_api_row_is_mine(j, &rows->v[0]);
     rq = mo_api_take(j);
     if (rq)
-        begin(api, rq, id, row.owner);
+        begin(api, rq, id, row.owner, visits);
 }
 
 /* The person may: whose session is it? */

@@ -15,6 +15,8 @@
 #define MO_API_ARG_MAX    ((size_t)128 * 1024)
 
 struct mo_api_export; /* api_export.c */
+struct mo_api_import; /* api_import.c */
+struct mo_api_link;   /* api_links.c */
 struct mo_api_job;
 
 /* Reading page by page, see mo_api_pages(). */
@@ -45,6 +47,8 @@ struct mo_api_job {
     bool is_search, shared;         /* shared: readers may ask, too */
     bool approves;                  /* of them: approvers only */
     struct mo_api_export *export;   /* or NULL */
+    struct mo_api_import *import;   /* or NULL */
+    struct mo_api_link *link;       /* or NULL */
     int status;                     /* of mo_api_reply(); 200 */
     struct mo_buf arg;              /* what the handler needs later */
     void (*next)(struct mo_api_job *j);
@@ -55,6 +59,8 @@ struct mo_api_job {
     struct mo_jw w;     /* writes `out` */
     struct mo_budget_ask budget;
     struct mo_buf out;
+    size_t sent; /* of a large answer */
+    bool ended;  /* likewise */
 };
 
 /* NULL: the request has been answered already (no memory, not ready). */

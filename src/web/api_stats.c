@@ -184,6 +184,10 @@ static void put_calls(struct mo_jw *w, const struct mo_tally *t, uint64_t now)
         }
         mo_jw_end(w);
     }
+    mo_jw_member_arr(w, "tokensPerQuarter");
+    for (unsigned ago = MO_TALLY_QUARTERS; t && ago > 0; ago--)
+        mo_jw_u64(w, mo_tally_tokens(t, now, ago - 1));
+    mo_jw_end(w);
     mo_jw_end(w);
 }
 
@@ -234,6 +238,7 @@ static const struct mo_merge_rule call_rules[] = {
     {"meanMs", MO_MERGE_EACH_MEAN, .by = "perMinute"},
     {"longestMs", MO_MERGE_EACH_MOST},
     {"tokensPerMinute", MO_MERGE_EACH_SUM},
+    {"tokensPerQuarter", MO_MERGE_EACH_SUM},
     {NULL, MO_MERGE_SUM}};
 static const struct mo_merge_rule tool_rules[] = {
     SUM("calls"), SUM("errors"), PERCENTILES, {NULL, MO_MERGE_SUM}};

@@ -9,10 +9,11 @@
 #define ASK_MAX    ((size_t)1024 * 1024) /* bytes of one request */
 #define FACTS_MAX  ((size_t)16 * 1024)
 #define METHOD_MAX 48
-#define CALL_MS    60000  /* for the box to answer */
-#define THERE_MS   120000 /* for the other process, which may start a box */
-#define MOVES_MAX  5      /* times that the session moved meanwhile */
-#define MOVED      421    /* status: the session is not here any more */
+#define CALL_MS    60000    /* for the box to answer */
+#define THERE_MS   120000   /* for the other process, which may start a box */
+#define MOVES_MAX  5        /* times that the session moved meanwhile */
+#define ASLEEP     "asleep" /* the code of a visit without a box */
+#define MOVED      421      /* status: the session is not here any more */
 
 struct mo_box_files {
     struct mo_api *api;
@@ -20,6 +21,7 @@ struct mo_box_files {
     char owner[MO_SESSION_OWNER_MAX];
     struct mo_buf facts;
     bool here_only;       /* a request of another process */
+    bool visits;          /* no box is started */
     struct mo_hold *hold; /* NULL: none yet, or it is elsewhere */
     bool ready;
     char there[sizeof(((struct mo_other *)NULL)->path)]; /* "": here */
@@ -79,7 +81,10 @@ static void fail_err(struct mo_box_files *f, const struct mo_err *why)
     };
     const struct mo_api_status *s = mo_api_status(rows, why->code);
 
-    fail(f, s->status, s->name, why->msg);
+    if (f->visits && why->code == MO_EPOLICY)
+        fail(f, 409, ASLEEP, why->msg);
+    else
+        fail(f, s->status, s->name, why->msg);
 }
 
 /* The box's own error; its word decides. */
@@ -131,12 +136,17 @@ static void on_failed(struct mo_later *d)
 /* Fails the request, but not from inside the call that asked. */
 static void fail_later(struct mo_box_files *f, const struct mo_err *why)
 {
+    const char *code = "workspace_unavailable";
+
     f->no = (struct mo_box_files_no){.status = 503};
-    if (why->code == MO_ENOTFOUND)
+    if (why->code == MO_ENOTFOUND) {
         f->no.status = 404;
-    (void)snprintf(f->no.code, sizeof(f->no.code), "%s",
-                   why->code == MO_ENOTFOUND ? "not_found"
-                                             : "workspace_unavailable");
+        code = "not_found";
+    } else if (f->visits && why->code == MO_EPOLICY) {
+        f->no.status = 409;
+        code = ASLEEP;
+    }
+    (void)snprintf(f->no.code, sizeof(f->no.code), "%s", code);
     (void)snprintf(f->no.text, sizeof(f->no.text), "%s", why->msg);
     mo_loop_defer(f->api->loop, &f->later);
 }
@@ -183,7 +193,8 @@ static void on_used(void *ctx, const struct mo_session_info *info,
         fail_err(f, mo_error(MO_EUNAVAIL, "the box is not there"));
         return;
     }
-    mo_session_touch(f->hold);
+    if (!f->visits)
+        mo_session_touch(f->hold);
     f->call = mo_conn_request(info->conn, method, mo_buf_view(&params), &o, &e);
     if (!f->call)
         fail_err(f, &e);
@@ -255,9 +266,14 @@ static void take_hold(struct mo_box_files *f)
     struct mo_err e;
 
     if (mo_session_hold(f->api->sessions, mo_span_cstr(f->id),
-                        mo_span_cstr(f->owner), &hold_cb, f, &f->hold, &e) < 0)
+                        mo_span_cstr(f->owner), &hold_cb, f, &f->hold,
+                        &e) < 0) {
         fail_later(f, &e);
-    else if (f->api->relay && f->api->peers)
+        return;
+    }
+    if (f->visits)
+        mo_session_visits(f->hold);
+    if (f->api->relay && f->api->peers)
         mo_session_may_move(f->hold, 0);
 }
 
@@ -334,6 +350,8 @@ static void ask_there(struct mo_box_files *f)
 
     mo_jw_member_cstr(&w, "method", f->method);
     mo_jw_member_cstr(&w, "owner", f->owner);
+    if (f->visits)
+        mo_jw_member_bool(&w, "visits", true);
     mo_jw_member_raw(&w, "arguments", mo_buf_view(&f->args));
     mo_jw_end(&w);
     (void)mo_buf_printf(&url, "/api/sessions/%s/files/ask", f->id);
@@ -424,6 +442,11 @@ struct mo_box_files *mo_box_files_new(struct mo_api *api,
     return f;
 }
 
+void mo_box_files_visit(struct mo_box_files *f)
+{
+    f->visits = true;
+}
+
 void mo_box_files_free(struct mo_box_files *f)
 {
     struct mo_call *call = mo_take_ptr(&f->call);
@@ -491,7 +514,7 @@ static void on_relayed_done(void *ctx, struct mo_json result,
 
 /* True: it says what is asked. */
 static bool read_ask(struct mo_req *rq, struct mo_span body, char *method,
-                     char *owner, struct mo_json *args)
+                     char *owner, struct mo_json *args, bool *visits)
 {
     mo_autoarena struct mo_arena a = {.cap = 4096};
     struct mo_span name = {NULL, 0}, who = {NULL, 0};
@@ -502,6 +525,7 @@ static bool read_ask(struct mo_req *rq, struct mo_span body, char *method,
         mo_api_text(doc.root, "owner", &a, &who) < 0)
         return false;
     *args = mo_json_get(doc.root, "arguments");
+    *visits = mo_json_flag(doc.root, "visits");
     (void)snprintf(method, METHOD_MAX, "%.*s", (int)name.n,
                    name.n ? name.p : "");
     (void)snprintf(owner, MO_SESSION_OWNER_MAX, "%.*s", (int)who.n,
@@ -518,8 +542,9 @@ static void on_relayed_body(struct mo_req *rq, struct mo_span body)
     struct mo_span name = mo_req_segment(rq, 2);
     struct relayed *r = NULL;
     struct mo_json args;
+    bool visits = false;
 
-    if (!read_ask(rq, body, method, owner, &args)) {
+    if (!read_ask(rq, body, method, owner, &args, &visits)) {
         mo_req_problem(rq, 400, "bad_request", "it is no request about files");
         return;
     }
@@ -533,6 +558,7 @@ static void on_relayed_body(struct mo_req *rq, struct mo_span body)
         return;
     }
     r->f->here_only = true;
+    r->f->visits = visits;
     r->rq = rq;
     rq->data = r;
     rq->gone = on_relayed_gone;

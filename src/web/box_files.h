@@ -6,10 +6,12 @@
  * believes the process that asks, which has judged the person.
  *
  *   here:  hold the session -> its connection -> "mo/files/METHOD"
- *   there: POST /api/sessions/ID/files/ask {method, owner, arguments}
+ *   there: POST /api/sessions/ID/files/ask {method, owner, arguments,
+ *          visits?}
  *
- * A box that sleeps is started. The session is held, and not idle, until
- * mo_box_files_free().
+ * A box that sleeps is started, unless the sender only visits: a reader of a
+ * shared conversation gets 409, "asleep". The session is held, and not idle,
+ * until mo_box_files_free().
  *
  * One request at a time. done() is called once, later, and not after free. */
 #ifndef MO_WEB_BOX_FILES_H
@@ -34,6 +36,8 @@ typedef void mo_box_files_fn(void *ctx, struct mo_json result,
 struct mo_box_files *mo_box_files_new(struct mo_api *api,
                                       const struct mo_req *rq, const char *id,
                                       const char *owner);
+/* The sender does not own the session: no box is started. */
+void mo_box_files_visit(struct mo_box_files *f);
 /* Drops the request under way, if there is one. */
 void mo_box_files_free(struct mo_box_files *f);
 

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "gateway/catalog/catalog.h"
+#include "gateway/router/embeddings.h"
+#include "gateway/router/router.h"
 #include "gateway/upstream/upstream.h"
 #include "servers/server_view.h"
 #include "web/call_stats.h"
@@ -19,6 +21,9 @@ enum {
     WAITING,
     APPROVAL,
     SAVED,
+    EMBEDDED,
+    UNEMBEDDED,
+    VECTORS,
     ROWS,
     LOST,
     CONNECTIONS,
@@ -26,6 +31,7 @@ enum {
     REFUSED,
     TOKENS,
     UNPRICED,
+    TOOL_TOKENS,
     COST,
     METRICS,
 };
@@ -82,6 +88,12 @@ static const struct mo_prom_desc descs[METRICS] = {
                "Tokens of definitions that clients are not shown, "
                "about, since four tools stand for all",
                MO_PROM_GAUGE},
+    [EMBEDDED] = {"mo_router_embeddings_requests_total",
+                  "Requests to the embeddings server", MO_PROM_GAUGE},
+    [UNEMBEDDED] = {"mo_router_embeddings_failures_total",
+                    "Of those, without a usable answer in time", MO_PROM_GAUGE},
+    [VECTORS] = {"mo_router_embeddings_vectors",
+                 "Vectors of texts that are known", MO_PROM_GAUGE},
     [ROWS] = {"mo_audit_rows_total", "Rows written to the audit log",
               MO_PROM_GAUGE},
     [LOST] = {"mo_audit_lost_total", "Rows that could not be written",
@@ -102,6 +114,12 @@ static const struct mo_prom_desc descs[METRICS] = {
                 MO_PROM_GAUGE},
     [UNPRICED] = {"mo_model_unpriced_tokens_total",
                   "Of those, of models without a price", MO_PROM_GAUGE},
+    [TOOL_TOKENS] = {"mo_model_tool_tokens_total",
+                     "Tokens of definitions, calls and results of tools in "
+                     "requests, about: sent, and what plain calls would have "
+                     "sent",
+                     MO_PROM_GAUGE,
+                     {"kind"}},
     [COST] = {"mo_model_cost_millionths_total",
               "Cost of models, in millionths of the unit of `prices`",
               MO_PROM_GAUGE},
@@ -116,6 +134,7 @@ struct row {
 struct mo_gateway_metrics {
     struct mo_gateway_setup *gateway; /* NULL: stopped */
     struct mo_approvals *approvals;
+    const struct mo_agent *agent; /* or NULL */
     struct mo_prom_metric *m[METRICS];
     struct mo_prom_series *outcomes[MO_GW_OUTCOMES];
     struct mo_call_stats *sums; /* with a struct row for each tool */
@@ -219,6 +238,29 @@ static void measure_budget(const struct mo_gateway_metrics *g)
     mo_prom_set(plain(g, COST), (double)s.money);
 }
 
+/* None of them without an embeddings server. */
+static void measure_embeddings(const struct mo_gateway_metrics *g,
+                               const struct mo_gateway *gw)
+{
+    struct embeddings_stats s;
+
+    if (!mo_gateway_embeddings(gw, &s))
+        return;
+    mo_prom_set(plain(g, EMBEDDED), (double)s.requests);
+    mo_prom_set(plain(g, UNEMBEDDED), (double)s.failures);
+    mo_prom_set(plain(g, VECTORS), (double)s.vectors);
+}
+
+static void measure_tools(const struct mo_gateway_metrics *g)
+{
+    const struct mo_tally *t = mo_agent_tally(g->agent);
+    const struct mo_span sent = MO_SPAN("sent"), as_plain = MO_SPAN("plain");
+
+    mo_prom_set(mo_prom_with(g->m[TOOL_TOKENS], &sent), (double)t->tools_sent);
+    mo_prom_set(mo_prom_with(g->m[TOOL_TOKENS], &as_plain),
+                (double)t->tools_plain);
+}
+
 static void measure(void *ctx)
 {
     const struct mo_gateway_metrics *g = ctx;
@@ -233,9 +275,19 @@ static void measure(void *ctx)
     s = mo_audit_stats(mo_approvals_audit(g->approvals));
     mo_prom_set(plain(g, WAITING), mo_approvals_waiting(g->approvals));
     mo_prom_set(plain(g, SAVED), (double)mo_gateway_saved(gw));
+    measure_embeddings(g, gw);
     mo_prom_set(plain(g, ROWS), (double)s.rows);
     mo_prom_set(plain(g, LOST), (double)s.lost);
     measure_budget(g);
+    if (g->agent)
+        measure_tools(g);
+}
+
+void mo_gateway_metrics_agent(struct mo_gateway_metrics *g,
+                              const struct mo_agent *agent)
+{
+    if (g)
+        g->agent = agent;
 }
 
 /* --- for the page -------------------------------------------------------- */

@@ -7,6 +7,7 @@
  *   gateway_approvals_waiting               now
  *   gateway_approval_seconds                how long a person took
  *   gateway_schema_tokens_saved             by showing four tools, about
+ *   model_tool_tokens_total                 by kind: sent, plain
  *   audit_rows_total, audit_lost_total
  *   box_connections_total, box_bytes_total  by server and rule of the network
  *
@@ -15,6 +16,7 @@
 #ifndef MO_WEB_GATEWAY_METRICS_H
 #define MO_WEB_GATEWAY_METRICS_H
 
+#include "agent/chat/chat.h"
 #include "codec/prom.h"
 #include "policy/approvals.h"
 #include "servers/gateway_setup.h"
@@ -28,6 +30,10 @@ struct mo_gateway_metrics;
 int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *gateway,
                            struct mo_approvals *approvals,
                            struct mo_gateway_metrics **out, struct mo_err *e);
+/* Conversations are counted too, until mo_gateway_metrics_stop(); NULL: no
+ * more. */
+void mo_gateway_metrics_agent(struct mo_gateway_metrics *g,
+                              const struct mo_agent *agent);
 /* The "gateway" of /api/stats, an object: sums of all calls
  * (web/call_stats.h), and of each server its state, breaker, children,
  * queue, calls and tools. ctx: struct mo_gateway_metrics. */

@@ -21,6 +21,8 @@ struct search {
     char target[MO_INSTANCE_MAX]; /* where it should be */
     char dead[MO_INSTANCE_MAX];   /* and was found to be gone; or "" */
     bool relayed;                 /* another process thinks that it is here */
+    bool sealed;                  /* the id is not read yet: there is no key */
+    const char *view;             /* of the request; "": none */
     const char *gone;             /* modern: the error then; else NULL */
     struct mo_lease *lease;
     struct mo_timer timer;
@@ -430,9 +432,16 @@ static void pass(struct search *s, const char *path)
     unavailable(s, &e);
 }
 
+static void read_id(struct search *s);
+
 static void on_pause(struct mo_timer *t)
 {
-    look_at(mo_container_of(t, struct search, timer));
+    struct search *s = mo_container_of(t, struct search, timer);
+
+    if (s->sealed)
+        read_id(s);
+    else
+        look_at(s);
 }
 
 static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
@@ -497,6 +506,52 @@ static void look_at(struct search *s)
         unavailable(s, &e);
 }
 
+/* The id says that the session is another process's, and is the caller's. */
+static bool is_of_another(struct search *s)
+{
+    const struct mo_mcp_home *h = s->h;
+
+    return mo_ep_id_open(h->o.ep, mo_buf_view(&s->id), &s->plain, &s->was) ==
+               0 &&
+           strcmp(s->was.caller, s->rq->who) == 0 &&
+           strcmp(s->was.view, s->view) == 0 &&
+           strcmp(s->was.instance, h->o.instance) != 0;
+}
+
+static void begin(struct search *s)
+{
+    (void)snprintf(s->target, sizeof(s->target), "%s", s->was.instance);
+    s->relayed = s->rq->from != NULL;
+    if (s->relayed)
+        look(s);
+    else
+        look_at(s);
+}
+
+/* A process that has just begun has no key while the store does not answer. Its
+ * client would take "not found" for the end of the session. */
+static void read_id(struct search *s)
+{
+    const struct mo_mcp_home *h = s->h;
+
+    if (!s->since)
+        s->since = mo_now_ns();
+    if (!s->rq) {
+        search_free(s);
+    } else if (mo_ep_home_has_key(h->o.ep)) {
+        s->sealed = false;
+        s->since = 0;
+        if (is_of_another(s))
+            begin(s);
+        else
+            not_found(s);
+    } else if (mo_now_ns() - s->since < WAIT_NS) {
+        mo_timer_start(h->o.loop, &s->timer, PAUSE_MS);
+    } else {
+        unavailable(s, mo_error(MO_EUNAVAIL, "there is no key of sessions"));
+    }
+}
+
 static struct search *search_new(struct mo_mcp_home *h, struct mo_span id,
                                  struct mo_span body)
 {
@@ -528,21 +583,18 @@ bool mo_mcp_home_elsewhere(struct mo_mcp_home *h, const char *view,
     s = search_new(h, id, body);
     if (!s)
         return false;
+    keep_request(s, rq);
+    s->view = view ? view : "";
+    s->sealed = !mo_ep_home_has_key(h->o.ep);
     if (mo_buf_err(&s->id) || mo_buf_err(&s->body) ||
-        mo_ep_id_open(h->o.ep, id, &s->plain, &s->was) < 0 ||
-        strcmp(s->was.caller, rq->who) != 0 ||
-        strcmp(s->was.view, view ? view : "") != 0 ||
-        strcmp(s->was.instance, h->o.instance) == 0) {
+        (!s->sealed && !is_of_another(s))) {
         search_free(s);
         return false;
     }
-    (void)snprintf(s->target, sizeof(s->target), "%s", s->was.instance);
-    keep_request(s, rq);
-    s->relayed = rq->from != NULL;
-    if (s->relayed)
-        look(s);
+    if (s->sealed)
+        read_id(s);
     else
-        look_at(s);
+        begin(s);
     return true;
 }
 
@@ -661,7 +713,7 @@ void mo_mcp_home_close(struct mo_mcp_home *h, void (*gone)(void *ctx),
         mo_lease_drop(h->lease); /* on_key_held() follows */
     mo_list_each_entry_safe (s, &h->searches, struct search, node) {
         if (mo_timer_on(&s->timer))
-            not_found(s);
+            unavailable(s, mo_error(MO_EUNAVAIL, "this server is ending"));
     }
     settle(h);
 }

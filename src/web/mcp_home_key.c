@@ -6,7 +6,7 @@
 #include "web/mcp_home_priv.h"
 
 #define KEY_MARK   "mcp-key"
-#define AGAIN_MS   5000 /* the key */
+#define AGAIN_MS   500 /* the key */
 #define SWEEP_MS   ((uint64_t)3600 * 1000)
 #define SWEEP_ROWS 500
 
@@ -185,7 +185,7 @@ void mo_mcp_home_on_timer(struct mo_timer *t)
 {
     struct mo_mcp_home *h = mo_container_of(t, struct mo_mcp_home, timer);
 
-    if (h->o.ep->instance[0])
+    if (mo_ep_home_has_key(h->o.ep))
         sweep(h);
     else
         mo_mcp_home_take_key(h);

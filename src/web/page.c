@@ -2,8 +2,15 @@
 
 #include <string.h>
 
+#include "codec/inflate.h"
+
 #define FOREVER "public, max-age=31536000, immutable"
 #define ASK     "no-cache"
+
+/* A gzip file of scripts/page: no name, no comment. */
+#define GZIP_HEAD    10
+#define GZIP_TAIL    8
+#define UNPACKED_MAX ((size_t)8 * 1024 * 1024)
 
 /* "gzip;q=0" means no; any other weight counts as yes. */
 static bool is_no(struct mo_span params)
@@ -25,19 +32,51 @@ bool mo_list_has(struct mo_span list, const char *word)
     return false;
 }
 
-static struct mo_span smallest(struct mo_req *rq, const struct mo_asset *a)
+static int add_piece(void *ctx, struct mo_span piece, struct mo_err *e)
+{
+    struct mo_buf *b = ctx;
+
+    mo_buf_span(b, piece);
+    return mo_buf_err(b) == 0 ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
+}
+
+/* A client that takes no compressed form is rare: it is unpacked each time. */
+static void send_unpacked(struct mo_req *rq, int status,
+                          const struct mo_asset *a)
+{
+    mo_autobuf struct mo_buf b = {.max = UNPACKED_MAX};
+    struct mo_span body =
+        mo_span(a->gzip.p + GZIP_HEAD, a->gzip.n - GZIP_HEAD - GZIP_TAIL);
+    struct mo_err e = {0};
+
+    if (mo_inflate(body, UNPACKED_MAX, add_piece, &b, &e) < 0)
+        mo_req_problem(rq, 503, "unavailable", e.msg);
+    else
+        mo_req_reply(rq, status, a->type, mo_buf_view(&b));
+}
+
+/* Send the smallest form that the client accepts. */
+static void send_asset(struct mo_req *rq, int status, const struct mo_asset *a)
 {
     struct mo_span takes = mo_http_get(rq->head, "Accept-Encoding");
 
-    if (a->brotli.n > 0 && mo_list_has(takes, "br")) {
+    if (a->plain.n > 0) {
+        mo_req_reply(rq, status, a->type, a->plain);
+    } else if (a->brotli.n > 0 && mo_list_has(takes, "br")) {
         mo_req_header(rq, "Content-Encoding", MO_SPAN("br"));
-        return a->brotli;
-    }
-    if (a->gzip.n > 0 && (a->plain.n == 0 || mo_list_has(takes, "gzip"))) {
+        mo_req_reply(rq, status, a->type, a->brotli);
+    } else if (mo_list_has(takes, "gzip")) {
         mo_req_header(rq, "Content-Encoding", MO_SPAN("gzip"));
-        return a->gzip;
+        mo_req_reply(rq, status, a->type, a->gzip);
+    } else {
+        send_unpacked(rq, status, a);
     }
-    return a->plain;
+}
+
+void mo_page_send(struct mo_req *rq, const struct mo_asset *a)
+{
+    mo_req_header(rq, "Vary", MO_SPAN("Accept-Encoding"));
+    send_asset(rq, 200, a);
 }
 
 static void put_caching(struct mo_req *rq, const struct mo_asset *a)
@@ -47,8 +86,10 @@ static void put_caching(struct mo_req *rq, const struct mo_asset *a)
     mo_req_header(rq, "Vary", MO_SPAN("Accept-Encoding"));
 }
 
-/* The document of diagrams runs in a frame of the page, with an origin of its
- * own and no network. It says itself which script may run, by its checksum. */
+/* The documents of diagrams and of apps run in a frame of the page, with an
+ * origin of their own and no network. That of diagrams says itself which script
+ * may run, by its checksum. That of apps is shown by /app-frame, with a policy
+ * for the app (api_apps.c). */
 static const char frame_policy[] =
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
@@ -56,10 +97,9 @@ static const char frame_policy[] =
 
 static bool is_frame(const char *path)
 {
-    return strcmp(path, "/diagram.html") == 0;
+    return strcmp(path, "/diagram.html") == 0 || strcmp(path, "/app.html") == 0;
 }
 
-/* Send the smallest form that the client accepts, or 304. */
 static void on_asset(void *ctx, struct mo_req *rq)
 {
     const struct mo_asset *a = ctx;
@@ -73,7 +113,7 @@ static void on_asset(void *ctx, struct mo_req *rq)
     if (has.n > 0 && mo_list_has(has, a->tag))
         mo_req_reply(rq, 304, NULL, mo_span(NULL, 0));
     else
-        mo_req_reply(rq, 200, a->type, smallest(rq, a));
+        send_asset(rq, 200, a);
 }
 
 /* Views of the page have their own addresses but the same document. */
@@ -120,18 +160,24 @@ const struct mo_asset *mo_page_asset(const char *path)
     return NULL;
 }
 
-bool mo_page_missing(struct mo_req *rq)
+bool mo_page_is_looked_for(const struct mo_req *rq)
 {
-    const struct mo_asset *a = mo_page_asset("/index.html");
     bool is_data = mo_span_starts(rq->path, MO_SPAN("/api/")) ||
                    mo_span_starts(rq->path, MO_SPAN("/mcp/")) ||
                    mo_span_starts(rq->path, MO_SPAN("/assets/"));
 
-    if (!a || is_data || rq->head->method != MO_HTTP_GET ||
-        !mo_list_has(mo_http_get(rq->head, "Accept"), "text/html"))
+    return !is_data && rq->head->method == MO_HTTP_GET &&
+           mo_list_has(mo_http_get(rq->head, "Accept"), "text/html");
+}
+
+bool mo_page_missing(struct mo_req *rq)
+{
+    const struct mo_asset *a = mo_page_asset("/index.html");
+
+    if (!a || !mo_page_is_looked_for(rq))
         return false;
     put_caching(rq, a);
-    mo_req_reply(rq, 404, a->type, smallest(rq, a));
+    send_asset(rq, 404, a);
     return true;
 }
 

@@ -1,8 +1,8 @@
 /* page.h - the files of the page, embedded in the program.
  *
- * The page is compiled from ui/ (docs/page.md). The program holds each file as
- * it is and compressed by gzip and brotli at build time; a large one only by
- * gzip, and sends it so to everybody. Browsers may cache files with a checksum
+ * The page is compiled from ui/ (docs/page.md). The program holds a text
+ * compressed at build time, by gzip and, unless it is large, by brotli; other
+ * files as they are. Browsers may cache files with a checksum
  * in their name for ever; the others are revalidated by their tag each time. */
 #ifndef MO_WEB_PAGE_H
 #define MO_WEB_PAGE_H
@@ -12,7 +12,7 @@
 struct mo_asset {
     const char *path, *type;
     const char *tag;                    /* a checksum in quotes, for ETag */
-    struct mo_span plain, gzip, brotli; /* some may be empty, not all */
+    struct mo_span plain, gzip, brotli; /* plain, or gzip and perhaps brotli */
     bool lasting;                       /* its name changes with its content */
 };
 
@@ -22,8 +22,12 @@ extern const size_t mo_nassets;
 
 /* True if a list such as "gzip, br;q=0.9" contains the word. */
 bool mo_list_has(struct mo_span list, const char *word);
+/* Answer with the asset, in the smallest form that the client accepts. */
+void mo_page_send(struct mo_req *rq, const struct mo_asset *a);
 /* NULL: there is none. */
 const struct mo_asset *mo_page_asset(const char *path);
+/* True if a browser asks for a document. */
+bool mo_page_is_looked_for(const struct mo_req *rq);
 /* Answer a browser that looks for something unknown with the page, which says
  * so, and 404. False: it was no such request. */
 bool mo_page_missing(struct mo_req *rq);

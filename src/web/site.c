@@ -50,24 +50,33 @@ struct header {
 
 /* Sent with every answer, also with those that httpd.c refuses itself. */
 static const struct header common[] = {
-    {"Content-Security-Policy",
-     "default-src 'self'; img-src 'self' data:; media-src 'self' data:; "
-     "object-src 'none'; "
-     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-     "require-trusted-types-for 'script'; trusted-types vue"},
     {"X-Content-Type-Options", "nosniff"},
     {"Referrer-Policy", "no-referrer"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
 };
 
-static int build_headers(struct mo_site *s, struct mo_err *e)
+static const char policy[] =
+    "default-src 'self'; img-src 'self' data:; media-src 'self' data:; "
+    "object-src 'none'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types vue";
+
+static int build_headers(struct mo_site *s, const char *frames,
+                         struct mo_err *e)
 {
+    mo_autobuf struct mo_buf b = {.max = MO_HTTPD_HEADERS_MAX};
+
+    (void)mo_buf_puts(&b, policy);
+    if (frames)
+        (void)mo_buf_printf(&b, "; frame-src 'self' %s", frames);
     mo_buf_init(&s->headers, MO_HTTPD_HEADERS_MAX);
+    (void)mo_http1_put_header(&s->headers, "Content-Security-Policy",
+                              mo_buf_view(&b));
     for (size_t i = 0; i < MO_COUNT(common); i++)
         (void)mo_http1_put_header(&s->headers, common[i].name,
                                   mo_span_cstr(common[i].value));
-    if (mo_buf_err(&s->headers))
+    if (mo_buf_err(&s->headers) || mo_buf_err(&b))
         return mo_fail(e, MO_ENOMEM, "web server");
     return 0;
 }
@@ -413,6 +422,14 @@ static bool hold(struct mo_site *s, struct mo_req *rq,
     return true;
 }
 
+/* A stranger who looks for an unknown page may find it after the sign-in. */
+static bool is_view(const struct mo_route *r, const char *path,
+                    const struct mo_req *rq)
+{
+    return r ? (r->flags & MO_ROUTE_VIEW) != 0
+             : !path && mo_page_is_looked_for(rq);
+}
+
 /* Checks who sent it, then answers. */
 static void admit(struct mo_site *s, struct mo_req *rq, bool may_wait)
 {
@@ -429,7 +446,7 @@ static void admit(struct mo_site *s, struct mo_req *rq, bool may_wait)
     if (!no.status && r)
         no = check_role(s, r, rq);
     if (no.status)
-        refuse(s, rq, no, &more, r && (r->flags & MO_ROUTE_VIEW));
+        refuse(s, rq, no, &more, is_view(r, path, rq));
     else
         answer(s, rq, r, path);
 }
@@ -578,7 +595,7 @@ static int site_build(struct mo_site *s, const struct mo_site_opts *o,
                               .ctx = s,
                               .tls = o->tls,
                               .crowd = o->crowd};
-    int rc = build_headers(s, e);
+    int rc = build_headers(s, o->frames, e);
 
     if (rc == 0)
         rc = mo_site_meter_init(&s->meter, s->loop, e);

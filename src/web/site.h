@@ -26,6 +26,7 @@ struct mo_site_opts {
     struct mo_tls_ctx *tls;         /* NULL: no TLS; borrowed */
     struct mo_gate gate;            /* its pointers are borrowed */
     const struct mo_siod_opts *sio; /* NULL: no Socket.IO; copied */
+    const char *frames; /* origin that pages may show in frames, or NULL */
     /* Of all workers of the server, borrowed; NULL: there is one process. */
     struct mo_crowd_place crowd;
     struct mo_strikes_shared *strikes;

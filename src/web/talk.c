@@ -347,6 +347,7 @@ static void do_approval(struct event *ev)
 {
     struct mo_json v = ev->arg, args = mo_json_get(v, "args");
     struct mo_json conditions = mo_json_get(v, "conditions");
+    struct mo_json ahead = mo_json_get(v, "ahead");
     struct mo_span digest = str(ev, mo_json_get(v, "digest"));
     struct mo_decision d = {
         .call = str(ev, mo_json_get(v, "callId")),
@@ -359,6 +360,18 @@ static void do_approval(struct event *ev)
         mo_json_bool(mo_json_get(v, "approved"), &d.approved) < 0) {
         refuse(ev, "bad_request",
                "an approval is {callId, approved}, each once");
+        return;
+    }
+    if (ahead.p &&
+        (!d.approved || conditions.p || !mo_json_is(ahead, MO_JSON_OBJECT) ||
+         d.remember != MO_REMEMBER_NO)) {
+        refuse(ev, "bad_request",
+               "ahead is {count, seconds?, same?}, with a yes and without "
+               "remember");
+        return;
+    }
+    if (ahead.p && mo_seat_reads(ev->t->member)) {
+        refuse(ev, "read_only", "only its owner can grant calls ahead");
         return;
     }
     if (conditions.p && (d.remember != MO_REMEMBER_ALWAYS ||
@@ -379,8 +392,8 @@ static void do_approval(struct event *ev)
     }
     if (args.p)
         d.args = mo_json_text(args);
-    if (conditions.p)
-        d.conditions = mo_json_text(conditions);
+    if (conditions.p || ahead.p)
+        d.conditions = mo_json_text(ahead.p ? ahead : conditions);
     mo_seat_decide(ev->t->member, &d, on_ack, ev->owed);
 }
 

@@ -305,7 +305,7 @@ void mo_transcript_begin(struct mo_buf *b, enum mo_transcript_form form,
 
     mo_buf_puts(b, o.html ? html_head : "# ");
     put_line(&o, title);
-    mo_buf_puts(b, o.html ? "</title></head><body>\n<h1>" : "\n\n");
+    mo_buf_puts(b, o.html ? "</title></head><body><main>\n<h1>" : "\n\n");
     if (!o.html)
         return;
     put_line(&o, title);
@@ -315,5 +315,5 @@ void mo_transcript_begin(struct mo_buf *b, enum mo_transcript_form form,
 void mo_transcript_end(struct mo_buf *b, enum mo_transcript_form form)
 {
     if (form == MO_TRANSCRIPT_HTML)
-        mo_buf_puts(b, "</body></html>\n");
+        mo_buf_puts(b, "</main></body></html>\n");
 }

@@ -171,7 +171,7 @@ describe('the gateway on the page', { skip }, () => {
     const page = await bench.visit('/overview', dark);
     const main = page.getByRole('main');
     const figures = main.locator('[data-gateway]');
-    await figures.getByRole('img', { name: /^Gateway calls: \d+\. \d+ failed/ }).waitFor();
+    await figures.getByRole('button', { name: /^Gateway calls: \d+\. \d+ failed/ }).waitFor();
     await figures.locator('[data-server=greeter] [data-calls]').getByText(/^\d+$/).waitFor();
     await figures.locator('[data-server=greeter]').getByText('greet', { exact: true }).waitFor();
 
@@ -179,7 +179,7 @@ describe('the gateway on the page', { skip }, () => {
     const rows = audit.locator('[data-row]');
     // From a chart to the calls behind it, by keyboard: those of the whole range.
     const everything = await rows.count();
-    await main.getByLabel('Time range of calls').selectOption('Last 15 minutes');
+    await main.getByLabel('Time range').selectOption('Last 15 minutes');
     const chart = main.getByRole('button', { name: /^Calls: \d+\..*Show the calls$/ });
     await chart.press('Enter');
     await audit.locator('[data-span]').getByText(/^Rows from \d/).waitFor();

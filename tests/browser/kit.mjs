@@ -26,9 +26,9 @@ export const everything = {
   args: [fileURLToPath(new URL('../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url))],
 };
 
-/** A wide screen and a phone's, in light and dark. */
-export const VIEWS = [1440, 390].flatMap((width) =>
-  ['light', 'dark'].map((colorScheme) => ({ viewport: { width, height: 900 }, colorScheme })));
+/** A wide screen by mouse and a phone's by touch, in light and dark; a tablet's. */
+export const VIEWS = [[1440, 'light'], [1440, 'dark'], [1024, 'light'], [390, 'light'], [390, 'dark']]
+  .map(([width, colorScheme]) => ({ viewport: { width, height: 900 }, colorScheme, hasTouch: width < 1440 }));
 
 /** The missing prerequisite, or false. */
 export async function lacking() {
@@ -139,10 +139,14 @@ export class Bench {
   }
 
   /** A page of a new visitor; path '/' is a new conversation. */
-  async visit(path = '/', options = {}) {
+  async visit(path = '/', { panel = 'open', ...options } = {}) {
     const context = await this.browser.newContext({
       viewport: { width: 1440, height: 900 }, ...options,
     });
+    // Most have opened the panel before.
+    if (panel) await context.addInitScript((how) => {
+      if (window === top) localStorage['mo.panel'] ??= how; // a sandboxed frame has none
+    }, panel);
     context.setDefaultTimeout(WAIT);
     return this.look(context, path);
   }

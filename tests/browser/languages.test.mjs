@@ -43,11 +43,13 @@ describe('languages', { skip }, () => {
     });
   }
 
-  test('another language is English', async () => {
-    const page = await bench.visit('/', { locale: 'fr-FR' });
-    await page.getByRole('button', { name: 'Send', exact: true }).waitFor();
-    assert.equal(await page.locator('html').getAttribute('lang'), 'en');
-    await leave(page);
+  test('another language is English; so are traditional characters', async () => {
+    for (const locale of ['fr-FR', 'zh-TW']) {
+      const page = await bench.visit('/', { locale });
+      await page.getByRole('button', { name: 'Send', exact: true }).waitFor();
+      assert.equal(await page.locator('html').getAttribute('lang'), 'en');
+      await leave(page);
+    }
   });
 
   test('the choice in the settings stays', async () => {

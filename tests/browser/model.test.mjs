@@ -217,7 +217,7 @@ describe('with a model', { skip }, () => {
     assert.equal(await card(page).count(), 0);
     assert.equal(await page.getByRole('button', { name: 'Stop', exact: true }).count(), 0);
     await page.reload();
-    await page.getByRole('navigation').getByRole('link', { name: 'wait for me' }).waitFor();
+    await page.getByRole('navigation').getByRole('link', { name: 'wait for me' }).first().waitFor();
     await page.getByText('once more').waitFor();
     assert.equal(await card(page).count(), 0);
     await leave(page);

@@ -1,4 +1,4 @@
-// A walk through the page in forty steps, from the first visit to the settings,
+// A walk through the page in fifty steps, from the first visit to the settings,
 // with a picture of each:
 //
 //     scripts/node tests/browser/walk.mjs DIR
@@ -6,17 +6,25 @@
 // The server is real, the model is a fake of tests/fakes. A step that does not come
 // to its end stops the walk.
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { claude } from '../fakes/claude.mjs';
+import { inside } from './apps_kit.mjs';
 import { Bench, approve, calls, card, field, rest, say } from './kit.mjs';
 
 const dir = process.argv[2] ?? 'docs/img/walk';
 const KEY = 'sk-ant-0123456789';
-const EVERYTHING = fileURLToPath(new URL('../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url));
+const SCALE = 0.66;
+const BIN = fileURLToPath(new URL('../node_modules/.bin', import.meta.url));
 const run = (command) => ({ name: 'execute_command', args: { command } });
 const write = (path, content) => ({ name: 'write_file', args: { path, content } });
+const SCRIPT = `import tools
+
+for city in ["Oslo", "Rome"]:
+    tools.write_file(path=f"{city}.txt", content="12")
+print("written")
+`;
 const REPORT = [
   'The fit is good:', '', '$$y = \\alpha x + \\beta,\\quad R^2 = 0.98$$', '',
   '| city | rain | sun |', '|:--|--:|:-:|', '| Oslo | 12 | 3 |', '| Rome | 2 | 11 |', '',
@@ -162,6 +170,84 @@ async function files() {
   });
 }
 
+async function scripts() {
+  await step('script', async () => {
+    await page.locator('[data-mode-mark]').click();
+    await page.getByRole('dialog').locator('[data-mode=ask] input').check();
+    await button('Switch off').click();
+    await page.locator('[data-mode-mark]').waitFor({ state: 'detached' });
+    says({ calls: [{ name: 'run_script', args: { language: 'python', code: SCRIPT, timeout: 60 } }] }, { text: 'Both files are written.' });
+    await say(page, 'write one file for each city');
+    await card(page).getByText('Run a script').waitFor();
+  });
+  await step('script-calls', async () => {
+    await approved();
+    await card(page).filter({ hasText: 'Oslo.txt' }).waitFor();
+  });
+  await step('script-done', async () => {
+    await approved();
+    await card(page).filter({ hasText: 'Rome.txt' }).waitFor();
+    await approved();
+    await page.getByText('Both files are written.').waitFor();
+    await rest(page);
+    await page.locator('[data-script-calls]').last().waitFor();
+    await calls(page, 'done').last().locator('> button').click();
+  });
+}
+
+async function apps() {
+  await step('app', async () => {
+    says({ calls: [{ name: 'budget_get-budget-data', args: {} }] }, { text: 'Here is the budget.' });
+    await say(page, 'show me the budget');
+    await card(page).waitFor();
+    await approved();
+    await page.getByText('Here is the budget.').waitFor();
+    await inside(page).getByText(/Budget/i).first().waitFor();
+    await rest(page);
+  });
+  await step('model-request', async () => {
+    says({ calls: [{ name: 'everything_trigger-sampling-request', args: { prompt: 'Name a colour.', maxTokens: 100 } }] },
+      { text: 'Blue.' }, { text: 'It says blue.' });
+    await say(page, 'let the server ask the model');
+    await card(page).waitFor();
+    await approved();
+    await page.locator('[data-sample=asked]').getByRole('button', { name: 'Edit' }).click();
+    await page.locator('[data-sample-form]').getByLabel('User').fill('Name a warm colour.');
+  });
+  await step('model-answer', async () => {
+    await button('Approve as changed').click();
+    await page.locator('[data-sample=review]').waitFor();
+  });
+  await button('Return the answer').click();
+  await page.getByText('It says blue.').waitFor();
+  await rest(page);
+}
+
+async function keep() {
+  await step('preset', async () => {
+    await tab('Sandbox');
+    await page.getByLabel('Instructions for this conversation').fill('Answer in one line.');
+    await button('Save as a preset…').click();
+    await page.getByRole('dialog').getByLabel('Name').fill('Brief');
+  });
+  await step('preset-saved', async () => {
+    await button('Save preset').click();
+    await page.getByText('Preset “Brief” saved.').waitFor();
+  });
+  await step('share-link', async () => {
+    const row = page.locator('nav li', { hasText: 'write a plan' });
+    await row.hover();
+    await row.getByRole('button', { name: 'Share “' }).click();
+    await button('Make a link').click();
+    await page.locator('[data-link-new]').waitFor();
+  });
+  const url = (await page.locator('[data-link-new]').textContent()).trim();
+  await button('Close').click();
+  const stranger = await bench.visit(new URL(url).pathname, { deviceScaleFactor: SCALE });
+  await step('share-page', () => stranger.getByRole('heading').first().waitFor(), { of: stranger });
+  await stranger.context().close();
+}
+
 async function answers() {
   await step('maths-table-diagram', async () => {
     says({ text: REPORT });
@@ -264,16 +350,20 @@ async function end() {
 await mkdir(dir, { recursive: true });
 model = await claude({ key: KEY });
 bench = await Bench.open({
+  env: () => ({ PATH: [BIN, dirname(process.execPath), process.env.PATH].join(':') }), // no paths of this machine in pictures
   config: () => ({
     llm: { tools: 'all' },
-    mcpServers: { everything: { command: process.execPath, args: [EVERYTHING], description: 'One of everything' } },
+    mcpServers: {
+      everything: { command: 'mcp-server-everything', description: 'One of everything' },
+      budget: { command: 'mcp-budget-allocator-server', args: ['--stdio'], description: 'A budget with an app' },
+    },
   }),
 });
 try {
-  await fetch(`${bench.server.url}/api/servers/everything/test`, { method: 'POST' });
-  page = await bench.visit('/', { reducedMotion: 'reduce', deviceScaleFactor: 0.66 });
-  for (const part of [setUp, decide, files, answers, servers, composer, end]) await part();
-  if (at !== 40) throw new Error(`${at} steps`);
+  for (const name of ['everything', 'budget']) await fetch(`${bench.server.url}/api/servers/${name}/test`, { method: 'POST' });
+  page = await bench.visit('/', { reducedMotion: 'reduce', deviceScaleFactor: SCALE });
+  for (const part of [setUp, decide, files, scripts, answers, apps, keep, servers, composer, end]) await part();
+  if (at !== 50) throw new Error(`${at} steps`);
 } finally {
   if (bench.server.alive) await bench.endSessions();
   await bench.browser.close();

@@ -225,6 +225,8 @@ static int play(struct driver *d)
     int rc = auth_scenario(d, d->scenario);
 
     if (rc == NO_SUCH_SCENARIO)
+        rc = skills_scenario(d, d->scenario);
+    if (rc == NO_SUCH_SCENARIO)
         rc = core_scenario(d, d->scenario);
     if (rc == NO_SUCH_SCENARIO)
         (void)fprintf(stderr, "no such scenario: %s\n", d->scenario);

@@ -4,7 +4,7 @@
  * the last argument and the scenario's name in the environment, and judges
  * what the mock has seen and how the program ends. client.c has main() and
  * calls that wait; client_core.c the scenarios of the protocol itself,
- * client_auth.c those of authorization. */
+ * client_auth.c those of authorization, client_skills.c those of skills. */
 #ifndef MO_CONFORMANCE_CLIENT_H
 #define MO_CONFORMANCE_CLIENT_H
 
@@ -56,5 +56,6 @@ int driver_list(struct driver *d, const char *method, const char *key,
 /* 0: done as it should be; NO_SUCH_SCENARIO; or negative: it failed. */
 int core_scenario(struct driver *d, const char *name);
 int auth_scenario(struct driver *d, const char *name);
+int skills_scenario(struct driver *d, const char *name);
 
 #endif

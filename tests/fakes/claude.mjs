@@ -2,7 +2,7 @@
 // real one is said to be: what it refuses is what old clients trip over.
 import { createHash } from 'node:crypto';
 
-import { Refusal, blank, checkWindow, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
+import { Refusal, blank, checkWindow, isObject, json, pieces, scripted, serve, typeOf, unknown } from './server.mjs';
 
 const refuse = (status, type, message) =>
   new Refusal(status, {
@@ -70,14 +70,22 @@ function checkTools(tools = []) {
   }
 }
 
+/** The type is that of the bytes; the size has a limit. */
+function checkImage({ source }) {
+  if (source?.type !== 'base64' || !/^image\/(png|jpeg|gif|webp)$/.test(source.media_type))
+    throw bad('image.source.media_type');
+  if (typeOf(source.data) !== source.media_type)
+    throw bad(`The image was specified using the ${source.media_type} media type, but does not appear to be one`);
+  if (source.data.length > 5 * 1024 * 1024) throw bad('image exceeds 5 MB maximum');
+}
+
 function checkResultContent(content) {
   if (content === undefined || typeof content === 'string') return;
   for (const part of content) {
     if (!['text', 'image', 'document', 'search_result'].includes(part.type))
       throw bad(`tool_result.content: ${part.type}`);
     if (part.type === 'text' && blank(part.text)) throw bad('text content blocks must be non-empty');
-    if (part.type === 'image' && !/^image\/(png|jpeg|gif|webp)$/.test(part.source?.media_type))
-      throw bad('image.source.media_type');
+    if (part.type === 'image') checkImage(part);
   }
 }
 
@@ -98,6 +106,7 @@ function checkBlock(block, role) {
     if (!isObject(block.input)) throw bad('tool_use.input: Input should be an object');
   }
   if (block.type === 'tool_result') checkResultContent(block.content);
+  if (block.type === 'image') checkImage(block);
 }
 
 function checkPairs(messages) {

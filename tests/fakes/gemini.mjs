@@ -2,7 +2,7 @@
 // rules of Gemini 3 and later: signatures, ids, schema words, CONTINUATION.
 import { isDeepStrictEqual } from 'node:util';
 
-import { Refusal, checkWindow, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
+import { Refusal, checkWindow, isObject, json, pieces, scripted, serve, typeOf, unknown } from './server.mjs';
 
 const STATUS = { 400: 'INVALID_ARGUMENT', 401: 'UNAUTHENTICATED', 403: 'PERMISSION_DENIED',
   404: 'NOT_FOUND', 429: 'RESOURCE_EXHAUSTED', 500: 'INTERNAL', 503: 'UNAVAILABLE' };
@@ -80,6 +80,11 @@ function checkPart(part, role) {
   if (odd) throw bad(`Unknown name "${odd}" at a part`);
   if (kinds.length !== 1) throw bad('a part has exactly one kind of data');
   if (part.text === '' && !part.thoughtSignature) throw bad('empty text parameter');
+  if (part.inlineData) {
+    const { mimeType, data } = part.inlineData;
+    if (/^image\//.test(mimeType) && (mimeType === 'image/gif' || typeOf(data) !== mimeType))
+      throw bad(`Unsupported MIME type: ${mimeType}`);
+  }
   if (part.functionCall) {
     if (role !== 'model') throw bad('functionCall in a user turn');
     if (!isObject(part.functionCall.args ?? {})) throw bad('functionCall.args');

@@ -6,7 +6,7 @@
 // { newLimit: true } refuses max_tokens, as servers with newer models do.
 import { isDeepStrictEqual } from 'node:util';
 
-import { Refusal, checkWindow, isObject, json, pieces, scripted, serve, unknown } from './server.mjs';
+import { Refusal, checkWindow, isObject, json, pieces, scripted, serve, typeOf, unknown } from './server.mjs';
 
 const refuse = (status, code, message, type = 'invalid_request_error') =>
   new Refusal(status, { error: { message, type, param: null, code } });
@@ -79,6 +79,11 @@ function checkAssistant(fake, m) {
   if (m.reasoning_details && !fake.issued.some((d) => isDeepStrictEqual(d, m.reasoning_details))) throw bad('reasoning_details: not as they came');
 }
 
+const isImage = (url) => {
+  const [, type, data] = /^data:(image\/\w+);base64,(.+)$/.exec(url ?? '') ?? [];
+  return Boolean(type) && typeOf(data) === type;
+};
+
 function checkMessages(fake, messages) {
   let open = new Set();
   for (const m of messages) {
@@ -94,6 +99,8 @@ function checkMessages(fake, messages) {
       checkAssistant(fake, m);
       open = new Set((m.tool_calls ?? []).map((c) => c.id));
       if (open.size !== (m.tool_calls?.length ?? 0)) throw bad('tool_calls: ids must be unique');
+    } else if (Array.isArray(m.content) && m.content.some((p) => p.type === 'image_url' && !isImage(p.image_url?.url))) {
+      throw bad('Invalid image data');
     } else if (m.content == null || m.content.length === 0) {
       throw bad('content must not be empty');
     }
@@ -207,6 +214,7 @@ function checkItem(fake, item, i, input) {
     const parts = typeof item.content === 'string' ? [] : item.content;
     const want = item.role === 'assistant' ? /^(output_text|refusal)$/ : /^input_(text|image|file)$/;
     if (parts.some((p) => !want.test(p.type))) throw bad(`input[${i}].content: ${parts.map((p) => p.type)}`);
+    if (parts.some((p) => p.type === 'input_image' && !isImage(p.image_url))) throw bad(`input[${i}].content: Invalid image data`);
   } else if (item.type === 'reasoning') {
     const issued = fake.items.get(item.id);
     if (!item.encrypted_content) throw refuse(404, null, `Item with id '${item.id}' not found. Items are not persisted when \`store\` is set to false.`);

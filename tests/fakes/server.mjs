@@ -86,6 +86,7 @@ async function send(rs, bytes, how) {
 async function stream(rs, events, row, fake) {
   rs.writeHead(200, { 'content-type': 'text/event-stream', ...row.headers });
   rs.flushHeaders();
+  await row.wait; // a promise: what follows comes after it
   rs.socket?.setNoDelay(true);
   const frames = [];
   events.forEach((event, i) => {
@@ -222,3 +223,13 @@ export const unknown = (object, names) =>
 
 export const isObject = (v) => v !== null && typeof v === 'object' && !Array.isArray(v);
 export const blank = (v) => typeof v !== 'string' || v.trim() === '';
+
+const MAGIC = [
+  ['image/png', '89504e470d0a1a0a'], ['image/jpeg', 'ffd8ff'], ['image/gif', '474946383961'], ['image/gif', '474946383761'],
+];
+/** The type of an image by its bytes, or ''. */
+export function typeOf(base64) {
+  const bytes = Buffer.from(base64, 'base64').toString('hex');
+  if (/^52494646.{8}57454250/.test(bytes)) return 'image/webp';
+  return MAGIC.find(([, magic]) => bytes.startsWith(magic))?.[0] ?? '';
+}

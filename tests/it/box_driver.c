@@ -2,21 +2,24 @@
  *
  *   box_driver --driver docker|native|kubernetes [--engine HOST] [--dir DIR]
  *              [--store S] [--instance I] [--toolbox FILE] [--launcher FILE]
- *              [--kubeconfig FILE] [--namespace NS] [--image IMAGE] ...
+ *              [--kubeconfig FILE] [--namespace NS] [--image IMAGE]
+ *              [--claims CLASS] ...
  *
  * One operation a line on stdin, one event a line on stdout. A box has a name
  * that the test chooses ("box").
  *
  *   {"op":"start","box":"a","session":"s","image":"...","argv":[..],
- *    "env":[..],"limits":{"memory":..},"expires":..,"linger_ms":..}
+ *    "env":[..],"limits":{"memory":..},"expires":..,"linger_ms":..,
+ *    "keep":true,"files":".."}
  *   {"op":"adopt","box":"a","id":"..."}  {"op":"revive", as start, "id":".."}
  *   {"op":"write","box":"a","text":".."} {"op":"read","box":"a","on":false}
  *   {"op":"stop"|"letgo"|"stats","box":"a"}
  *   {"op":"list"}  {"op":"remove","id":".."}  {"op":"check"}
+ *   {"op":"files"}  {"op":"forget","id":".."}
  *   {"op":"warm","n":2, as start}  {"op":"warm?"}  {"op":"close"}
  *
- * Events: ready {id, ms}, out {text}, err {text}, eof, gone {cause, code,
- * signal, kept, why, errno}, refused {why, errno}, stats, rows, removed,
+ * Events: ready {id, files, old, ms}, out {text}, err {text}, eof, gone {cause,
+ * code, signal, kept, why, errno}, refused {why, errno}, stats, rows, removed,
  * check, warm, closed. ms counts from the operation. At the end of stdin all
  * boxes are let go and the program ends when they are. */
 #include <stdio.h>
@@ -191,6 +194,8 @@ static void on_ready(void *ctx, struct mo_box *b, const struct mo_box_io *io)
     o->err = io->err;
     ev_begin(&ev, "ready", o->name);
     ev_str(&ev, "id", mo_box_id(b));
+    ev_str(&ev, "files", mo_box_files(b));
+    ev_bool(&ev, "old", mo_box_has_old_files(b));
     ev_ms(&ev, o);
     ev_end(&ev);
     mo_stream_attach(o->io, &out_cb, o);
@@ -280,6 +285,8 @@ static void read_spec(struct mo_arena *a, struct mo_json v,
     u32(lim, "workspace_inodes", &s->limits.workspace_inodes);
     u32(lim, "tmp_inodes", &s->limits.tmp_inodes);
     s->image = str(a, v, "image");
+    s->files = str(a, v, "files");
+    (void)mo_json_bool(mo_json_get(v, "keep"), &s->keep);
     s->session = str(a, v, "session");
     if (!s->session)
         s->session = "";
@@ -325,9 +332,10 @@ static void op_start(struct app *app, struct mo_arena *a, struct mo_json v,
     (void)mo_map_put(&app->boxes, mo_span_cstr(box), o, NULL);
 }
 
-static void on_rows(void *ctx, const struct mo_box_row *v, size_t n,
+static void on_rows(void *ctx, const struct mo_box_rows *rows,
                     const struct mo_err *why)
 {
+    const struct mo_box_row *v = rows->v;
     struct event ev;
 
     (void)ctx;
@@ -335,7 +343,7 @@ static void on_rows(void *ctx, const struct mo_box_row *v, size_t n,
     ev_why(&ev, why);
     mo_jw_key(&ev.w, "rows");
     mo_jw_arr(&ev.w);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < rows->n; i++) {
         mo_jw_obj(&ev.w);
         ev_str(&ev, "id", v[i].id);
         ev_str(&ev, "session", v[i].session);
@@ -349,6 +357,8 @@ static void on_rows(void *ctx, const struct mo_box_row *v, size_t n,
         mo_jw_end(&ev.w);
     }
     mo_jw_end(&ev.w);
+    if (rows->next)
+        ev_str(&ev, "next", rows->next);
     ev_end(&ev);
 }
 
@@ -456,9 +466,13 @@ static void op_all(struct app *app, struct mo_arena *a, struct mo_json v,
     int rc = 0;
 
     if (strcmp(op, "list") == 0) {
-        rc = mo_boxes_list(app->bs, on_rows, app, &e);
+        rc = mo_boxes_list(app->bs, str(a, v, "from"), on_rows, app, &e);
     } else if (strcmp(op, "remove") == 0) {
         rc = mo_boxes_remove(app->bs, str(a, v, "id"), on_removed, app, &e);
+    } else if (strcmp(op, "files") == 0) {
+        rc = mo_boxes_files(app->bs, str(a, v, "from"), on_rows, app, &e);
+    } else if (strcmp(op, "forget") == 0) {
+        rc = mo_boxes_forget(app->bs, str(a, v, "id"), on_removed, app, &e);
     } else if (strcmp(op, "check") == 0) {
         rc = mo_boxes_check(app->bs, on_check, app, &e);
     } else if (strcmp(op, "warm") == 0) {
@@ -555,8 +569,10 @@ static void read_cluster(struct mo_box_cluster *c, const char *key,
         {"--runtime-class", &c->runtime_class},
         {"--node-selector", &c->node_selector},
         {"--pull-policy", &c->pull_policy},
+        {"--claims", &c->storage_class},
     };
 
+    c->claims |= strcmp(key, "--claims") == 0;
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         if (strcmp(key, rows[i].key) == 0)
             *rows[i].to = v;

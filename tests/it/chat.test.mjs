@@ -387,6 +387,37 @@ describe('a server asks the person', () => {
     assert.equal(await t.end(), 0);
   });
 
+  test('for an answer of the model: the request, then the answer', async () => {
+    const ask = (...more) => model.script.push({ calls: [{ name: 'fx_test_sampling', args: { prompt: 'Name a colour.' } }] }, ...more, { text: 'Thank you.' });
+    ask({ text: 'Blue.' });
+    const t = person();
+    await t.sees('> ');
+    t.type('go\n');
+    await t.sees('fx asks the model claude-sonnet-5-5, at most ');
+    await t.sees('user: Name a colour.');
+    await t.sees('Approve? [y]es [n]o: ');
+    t.type('y\n');
+    await t.sees('The model answered fx');
+    await t.sees('Blue.');
+    await t.sees('Approve? [y]es [n]o: ', 2);
+    t.type('y\n');
+    await t.sees('Thank you.');
+    assert.match(results()[0][1], /Blue\./);
+    ask();
+    t.type('again\n');
+    await t.sees('Approve? [y]es [n]o: ', 3);
+    t.type('n\n');
+    await t.sees('Thank you.', 2);
+    assert.doesNotMatch(results()[0][1], /Blue/);
+    t.type('/quit\n');
+    assert.equal(await t.end(), 0);
+
+    ask();
+    const { out, err } = await script(['go'], '', settings());
+    assert.equal(out, 'Thank you.\n');
+    assert.match(err, /no terminal to approve it/);
+  });
+
   test('Ctrl-C in the middle of it stops the turn', async () => {
     call('elicitation', { message: 'Who?' });
     const t = person();

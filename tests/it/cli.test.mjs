@@ -10,6 +10,8 @@ import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
+import { missing as noRedis, redis } from '../lib/redis.mjs';
+
 const bin =
   process.env.MO_BIN ??
   fileURLToPath(
@@ -33,7 +35,7 @@ const cleanEnv = (more = {}) => ({
 });
 
 /** Run to the end: {code, out, err}. */
-function run(args, { env = {}, cwd = dir } = {}) {
+function run(args, { env = {}, cwd = dir, input } = {}) {
   return new Promise((resolve) => {
     const child = execFile(
       bin,
@@ -42,6 +44,7 @@ function run(args, { env = {}, cwd = dir } = {}) {
       (error, out, err) =>
         resolve({ code: error ? child.exitCode : 0, out, err }),
     );
+    if (input) child.stdin.end(input);
   });
 }
 
@@ -279,21 +282,55 @@ describe('doctor', () => {
   });
 
   test('Redis: there, silent, something else, gone', async () => {
-    for (const [answer, health] of [
-      ['+PONG\r\n', 'ok'],
-      ['-NOAUTH Authentication required.\r\n', 'ok'],
-      ['HTTP/1.1 400 Bad Request\r\n', 'fail'],
-      [null, 'fail'],
+    for (const [user, answer, health] of [
+      ['', '+PONG\r\n', 'ok'],
+      ['', '-NOAUTH Authentication required.\r\n', 'fail'],
+      ['u:p@', '+OK\r\n', 'ok'],
+      ['u:p@', '-WRONGPASS no such user\r\n', 'fail'],
+      ['', 'HTTP/1.1 400 Bad Request\r\n', 'fail'],
+      ['', null, 'fail'],
     ]) {
       const server = await listen({ port: 0, host: '127.0.0.1' }, answer);
-      const url = `redis://u:p@127.0.0.1:${server.address().port}/0`;
-      assert.equal((await finding('redis', { REDIS_URL: url })).health, health);
+      const url = `redis://${user}127.0.0.1:${server.address().port}/0`;
+      assert.equal((await finding('redis', { REDIS_URL: url })).health, health, `${user} ${answer}`);
       server.close();
     }
     assert.equal(
       (await finding('redis', { REDIS_URL: 'redis://127.0.0.1:1' })).health,
       'fail');
     assert.equal((await finding('redis', {})).text, 'not used');
+  });
+
+  test('Redis: a real one, with a password from a reference', { skip: noRedis }, async () => {
+    const socket = join(dir, 'r.sock');
+    const server = await redis({ args: ['--requirepass', 'hush', '--unixsocket', socket] });
+    const at = `127.0.0.1:${server.port}`;
+    const found = async (url, env = {}) => {
+      await put('mcp-orchestrator.json', JSON.stringify({ store: { url } }));
+      const { health, text, todo } = await finding('redis', { PASSWORD: 'hush', ...env });
+      assert.ok(!/hush|wrong/.test(text + todo), text + todo);
+      return [health, text];
+    };
+    try {
+      await put('password', 'hush\n');
+      for (const ref of ['${env:PASSWORD}', `\${file:${join(dir, 'password')}}`])
+        assert.deepEqual(await found(`redis://:${ref}@${at}/0`), ['ok', `${at} answers`]);
+      assert.deepEqual(await found('${env:WHOLE}', { WHOLE: `redis://default:hush@${at}` }), ['ok', `${at} answers`]);
+      assert.deepEqual(await found(`redis+sentinel://:\${env:PASSWORD}@${at}/m`), ['ok', `${at} answers`]);
+      assert.deepEqual(await found(`redis://:\${env:PASSWORD}@${at}`, { PASSWORD: 'wrong' }),
+        ['fail', `${at} answers with the error WRONGPASS`]);
+      assert.deepEqual(await found(`redis+unix:${socket}`), ['fail', `unix:${socket} answers with the error NOAUTH`]);
+      for (const [PASSWORD, says] of [['hush@sign', 'the address is not a valid URL'], ['hush/sign', 'the database of Redis is a number']])
+        assert.deepEqual(await found(`redis://:\${env:PASSWORD}@${at}`, { PASSWORD }), ['fail', `store: ${says}`]);
+      assert.match((await found(`redis://:\${secret:redis}@${at}`)).join(), /^fail,store.url: .*redis/);
+      assert.equal((await run(['secrets', 'set', 'redis'], { input: 'hush' })).code, 0);
+      assert.deepEqual(await found(`redis://:\${secret:redis}@${at}`), ['ok', `${at} answers`]);
+      assert.match((await found(`redis://:\${env:NOWHERE}@${at}`)).join(), /^fail,store.url: .*NOWHERE/);
+      assert.deepEqual(await found('sqlite:${env:PASSWORD}.db'), ['ok', 'not used']);
+    } finally {
+      await drop('mcp-orchestrator.json');
+      await server.stop();
+    }
   });
 
   test('the port, when somebody has it', async () => {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { access, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -101,11 +102,38 @@ const typed = [
   ['serve --sandbox nat', 'serve --sandbox native'],
 ];
 
-async function press(setup, shell) {
-  for (const [line, wanted] of typed) {
-    const r = await run('python3', [tab, `${setup}; ${RAN}`, `mcp-orchestrator ${line}`, ...shell]);
-    assert.equal(r.out.trim(), wanted, r.err);
+/** Every command, option and value of the program, without its last letter. */
+function everything() {
+  const data = JSON.parse(readFileSync(new URL('../../data/commands.json', import.meta.url)));
+  const rows = [];
+  const add = (before, word, all) => {
+    const part = word.slice(0, -1);
+    const isOne = !all.some((w) => w !== word && w.startsWith(part));
+    rows.push([`${before}${isOne ? part : word}`, `${before}${word}`]);
+  };
+  const shown = data.commands.filter((c) => !c.hidden);
+  for (const { name, options = [] } of shown) {
+    const [first, second] = name.split(' ');
+    if (second)
+      add(`${first} `, second, shown.filter((c) => c.name.startsWith(`${first} `)).map((c) => c.name.split(' ')[1]));
+    else add('', first, shown.map((c) => c.name.split(' ')[0]));
+    const all = [...options.map((o) => (typeof o === 'string' ? { name: o, ...data.shared[o] } : o)), ...data.globals]
+      .filter((o) => !o.hidden);
+    for (const o of all) {
+      add(`${name} `, `--${o.name}`, all.map((x) => `--${x.name}`));
+      if (o.arg && o.words && !o.words.startsWith('@'))
+        for (const value of o.words.split(' ')) add(`${name} --${o.name} `, value, o.words.split(' '));
+    }
   }
+  assert.ok(rows.length > 200, `${rows.length} rows`);
+  return rows;
+}
+
+async function press(setup, shell) {
+  const rows = [...typed, ...everything()];
+  const lines = rows.map(([line]) => `mcp-orchestrator ${line}`).join('\n');
+  const r = await run('python3', [tab, `${setup}; ${RAN}`, lines, ...shell]);
+  assert.deepEqual(r.out.trim().split('\n').map((l) => l.trim()), rows.map(([, wanted]) => wanted), r.err);
   await assert.rejects(access(join(dir, 'evil')));
   await assert.rejects(access(join(dir, 'started')));
 }
@@ -131,11 +159,12 @@ describe('shells', () => {
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, 'mcp-orchestrator.fish'),
       (await run(bin, ['completion', 'fish'])).out);
-    for (const [line, wanted] of typed) {
-      const r = await run('fish', ['-c', `complete -C 'mcp-orchestrator ${line}'`]);
-      const found = r.out.split('\n').map((l) => l.split('\t')[0]);
-      assert.ok(found.includes(wanted.split(' ').at(-1)), `${line}: ${r.out}${r.err}`);
-    }
+    const rows = [...typed, ...everything()];
+    const r = await run('fish', ['-c', rows.map(([line]) =>
+      `echo "> ${line}"; complete -C 'mcp-orchestrator ${line}'`).join('\n')]);
+    const answers = r.out.split('> ').slice(1).map((a) => a.trim().split('\n').slice(1).map((l) => l.split('\t')[0]));
+    for (const [i, [line, wanted]] of rows.entries())
+      assert.ok(answers[i].includes(wanted.split(' ').at(-1)), `${line}: ${answers[i]} ${r.err}`);
     const tools = await run('fish', ['-c', "complete -C 'mcp-orchestrator call alarm '"]);
     assert.ok(!/touch/.test(tools.out), tools.out);
   });

@@ -139,6 +139,12 @@ static void much_noise(void)
     ok();
 }
 
+static void endless_noise(void)
+{
+    for (;;)
+        noise(1000);
+}
+
 /* C6 */
 static void ids(void)
 {
@@ -213,6 +219,7 @@ static const struct {
     {"forge-stderr", forge_stderr},
     {"some-noise", some_noise},
     {"much-noise", much_noise},
+    {"endless-noise", endless_noise},
     {"ids", ids},
     {"silent", hang},
     {"flood", flood},
@@ -228,6 +235,7 @@ static const struct {
     {"init-leave", ok},
     {"probe-leave", ok},
     {"probe-silent", ok},
+    {"no-server", ok},
 };
 
 /* --- the plain part ------------------------------------------------------ */
@@ -292,6 +300,10 @@ static void on_line(const char *line, size_t evil, const char *file)
 {
     if (!take_id(line))
         return;
+    if (strcmp(evils[evil].name, "no-server") == 0) {
+        noise(100);
+        hang();
+    }
     if (is(line, "initialize"))
         on_initialize(evils[evil].name);
     else if (is(line, "server/discover"))

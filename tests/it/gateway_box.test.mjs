@@ -125,6 +125,23 @@ describe('boxed servers', { skip }, () => {
     await eventually('nothing remains', () => home.remains().length === 0);
   });
 
+  test('a script runs in its box, and leaves no process and no file', async () => {
+    const home = place({ tools: boxed() });
+    const { client, call } = await open(home);
+    for (const [language, code] of [
+      ['python', 'import os, socket, subprocess\nsocket.socketpair()\nsubprocess.Popen(["sleep", "600"], start_new_session=True)\nprint(os.getcwd())'],
+      ['javascript', 'console.log(process.cwd())'],
+    ]) {
+      const r = await call({ name: 'run_script', arguments: { language, code, memory_mb: 4096 } });
+      assert.equal(r.isError, false, r.content[0].text);
+      assert.equal(r.structuredContent.stdout, '/workspace\n');
+    }
+    const left = await call({ name: 'execute_command', arguments: { command: 'ls /tmp; cat /proc/[0-9]*/comm' } });
+    assert.doesNotMatch(left.structuredContent.stdout, /mo-script|sleep/);
+    await client.close();
+    await eventually('nothing remains', () => home.remains().length === 0);
+  });
+
   test('kill -9 leaves nobody, neither boxes nor the stubborn', async (t) => {
     const home = place(
       { ...many('box', boxed()), ...many('stub', stubborn) }, { gateway: { prefix: 'always' } });

@@ -252,6 +252,7 @@ static int reply(struct driver *d, struct mo_llm *m, struct mo_json rq,
     struct mo_json k, v;
     int rc;
 
+    r.blind = !mo_llm_sees(mo_llm_kind_of(m), mo_span_cstr(r.model));
     r.ntools = read_tools(d, mo_json_get(rq, "tools"), tools);
     mo_json_iter(&it, mo_json_get(rq, "entries"));
     while (r.nentries < ENTRIES_MAX && mo_json_next(&it, &k, &v))

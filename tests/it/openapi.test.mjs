@@ -72,7 +72,7 @@ test('a document of its kind', () => {
 });
 
 test('every route is described, and nothing that is none', () => {
-  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/views', '/router', '/approvals', '/connections', '/socket.io/*', '/mcp', '/mcp/{name}']; // the page's own, and other protocols
+  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/views', '/router', '/approvals', '/connections', '/app-frame', '/socket.io/*', '/mcp', '/mcp/{name}']; // the page's own, and other protocols
   const page = (r) => views.includes(r) || /\.(js|css|svg|png|ico|woff2|webmanifest|html|txt)$/.test(r) || r.startsWith('/assets/');
   const paths = Object.keys(doc.paths);
   for (const route of doc['x-routes'].filter((r) => !page(r)))
@@ -131,7 +131,18 @@ test('every answer is as described', async () => {
   };
   const one = '/api/sessions/{id}';
   const { sessions } = await asked('/api/sessions', 'get', '/api/sessions');
+  const { sessionId: imported } = await asked('/api/sessions', 'post', '/api/sessions', 201, { format: 'mcp-orchestrator/conversation', version: 1, entries: [] });
+  house.sessions.add(imported);
   assert.deepEqual(sessions.map((s) => s.id), [tab.session]);
+  const preset = await asked('/api/presets', 'post', '/api/presets', 201, { name: 'Brief', system: 'Be brief.', mode: 'ask' });
+  await asked('/api/presets/{id}', 'patch', `/api/presets/${preset.id}`, 200, { name: 'Short' });
+  assert.equal((await asked('/api/presets', 'get', '/api/presets')).presets[0].name, 'Short');
+  await asked('/api/presets/{id}', 'delete', `/api/presets/${preset.id}`);
+  const made = await asked(`${one}/links`, 'post', `/api/sessions/${tab.session}/links`, 201, { days: 1 });
+  assert.equal((await asked(`${one}/links`, 'get', `/api/sessions/${tab.session}/links`)).links[0].id, made.id);
+  assert.match(await asked('/shared/{token}', 'get', made.path), /needle/);
+  await asked(`${one}/links/{link}`, 'delete', `/api/sessions/${tab.session}/links/${made.id}`);
+  await ask('/shared/{token}', 'get', made.path, 404);
   assert.equal((await asked(one, 'get', `/api/sessions/${tab.session}`)).title, 'find the needle');
   await asked(one, 'patch', `/api/sessions/${tab.session}`, 200, { title: ' The needle\nand more' });
   assert.equal((await ask(one, 'get', `/api/sessions/${tab.session}`)).title, 'The needle');
@@ -145,6 +156,8 @@ test('every answer is as described', async () => {
   for (const [what, body] of [['prompt', { name: 'none' }], ['resource', { uri: 'none://x' }],
     ['complete', { ref: { type: 'ref/prompt', name: 'none' }, argument: { name: 'a', value: '' } }]])
     await asked(...offer(what, 'post'), 502, body);
+  for (const [what, body] of [['apps/call', { tool: 'x' }], ['apps/resource', { uri: 'ui://x' }]])
+    await asked(...offer(what, 'post'), 404, { server: 'nobody', app: 'ui://x', ...body });
   const sharing = [`${one}/shares`, `/api/sessions/${tab.session}/shares`];
   assert.equal((await asked(sharing[0], 'put', sharing[1], 200, { with: 'corp/team', may: 'approve' })).shares.length, 1);
   assert.equal((await asked(sharing[0], 'get', sharing[1])).shares[0].with, 'corp/team');
@@ -416,7 +429,7 @@ async function stats(asked, tab) {
 }
 
 test('the wrong method is a problem too', async () => {
-  for (const [url, method] of [['/api/sessions', 'POST'], ['/api/sessions/x/history', 'DELETE'], ['/api/rules/x', 'GET'], ['/api/models/check', 'PUT'], ['/api/servers/x/test', 'GET'], ['/api/servers/x/tools', 'POST'], ['/api/mcp', 'PUT'], ['/api/mcp/x', 'POST'], ['/api/mcp/health', 'DELETE']]) {
+  for (const [url, method] of [['/api/sessions', 'PUT'], ['/api/sessions/x/history', 'DELETE'], ['/api/rules/x', 'GET'], ['/api/models/check', 'PUT'], ['/api/servers/x/test', 'GET'], ['/api/servers/x/tools', 'POST'], ['/api/mcp', 'PUT'], ['/api/mcp/x', 'POST'], ['/api/mcp/health', 'DELETE']]) {
     const answer = await fetch(`http://127.0.0.1:${house.server.port}${url}`, { method });
     assert.equal(answer.status, 405);
     assert.ok(answer.headers.get('allow'));

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""press_tab - types a line into an interactive shell and prints the result.
+"""press_tab - types lines into an interactive shell and prints the results.
 
-    press_tab.py SETUP LINE SHELL [ARGUMENT...]
+    press_tab.py SETUP LINES SHELL [ARGUMENT...]
 
 The shell runs in a terminal. SETUP is its first line, which must define a
-function mcp-orchestrator that prints "RAN:" and its arguments. Then LINE, a tab
-and Enter are typed; the arguments that the function got are printed.
+function mcp-orchestrator that prints "RAN:" and its arguments. Then each of
+LINES, a tab and Enter are typed; the arguments that the function got are
+printed, one line for each.
 """
 
 import os
@@ -15,7 +16,7 @@ import select
 import sys
 import time
 
-setup, line, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+setup, lines, command = sys.argv[1], sys.argv[2], sys.argv[3:]
 pid, fd = pty.fork()
 if pid == 0:
     os.execvp(command[0], command)
@@ -37,6 +38,7 @@ def until(pattern):
 
 os.write(fd, setup.encode() + b"; printf 'SET%s\\n' UP\r")
 until(rb"SETUP")
-os.write(fd, line.encode() + b"\t\r")
-print(until(rb"RAN:([^\r\n]*):END")[1].decode())
+for line in lines.split("\n"):
+    os.write(fd, line.encode() + b"\t\r")
+    print(until(rb"RAN:([^\r\n]*):END")[1].decode())
 os.write(fd, b"exit\r")

@@ -242,8 +242,21 @@ describe('gate with a token', () => withToken((s) => {
       assert.equal(a.headers['www-authenticate'], 'Bearer');
       assertSafe(a);
     }
-    for (const path of ['/healthz', '/readyz', '/health', '/icon.png', '/sign-in.html', '/sign-in.css', '/diagram.html', '/manifest.webmanifest', '/icon-192.png'])
+    for (const path of ['/healthz', '/readyz', '/health', '/icon.png', '/sign-in.html', '/sign-in.css', '/diagram.html', '/app.html', '/manifest.webmanifest', '/icon-192.png'])
       assert.equal((await s.get(path)).status, 200);
+  });
+
+  test('a browser at an unknown address sees the sign-in; data is refused as data', async () => {
+    const accept = { Accept: 'text/html,*/*;q=0.8' };
+    for (const path of ['/nothing', '/s/any']) {
+      const a = await s.get(path, accept);
+      assert.equal(a.status, 401);
+      assert.match(a.headers['content-type'], /text\/html/);
+      assert.match(a.body, /<form/);
+      assertSafe(a);
+    }
+    for (const path of ['/api/nothing', '/assets/nothing.js', '/metrics'])
+      assertProblem(await s.get(path, accept), 401, 'token_required');
   });
 
   test('Bearer opens, also written otherwise; a wrong one does not',

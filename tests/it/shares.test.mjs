@@ -67,6 +67,29 @@ test('a reader opens nothing and keeps nothing open', async () => {
   before.close();
 });
 
+test('a reader reads files while the box runs, and starts none', async () => {
+  const ann = await team.socket('ann', 'filed');
+  await event(ann, 'system:ready');
+  assert.equal((await share('ann', 'filed', 'corp/guests', 'read')).status, 200);
+  assert.equal((await share('ann', 'filed', 'corp:bea', 'approve')).status, 200);
+  const files = (who) => team.api(who, 'GET', '/api/sessions/filed/files');
+  assert.equal((await files('vera')).status, 200);
+  assert.equal((await ack(ann, 'session:close', { keep: true })).ok, true);
+  const row = () => team.api('ann', 'GET', '/api/sessions/filed');
+  assert.equal((await row()).asleep, true);
+  for (const who of ['vera', 'bea'])
+    for (const path of ['files', 'files/archive', 'files/content?path=a.txt']) {
+      const { status, code, detail } = await team.api(who, 'GET', `/api/sessions/filed/${path}`);
+      assert.deepEqual([status, code], [409, 'asleep'], `${who} ${path}: ${detail}`);
+    }
+  const { asleep, box } = await row();
+  assert.deepEqual([asleep, box], [true, ''], 'it sleeps on');
+  assert.equal((await files('ann')).status, 200, 'its owner starts it');
+  assert.equal((await row()).asleep, undefined);
+  assert.equal((await files('vera')).status, 200, 'now it runs');
+  ann.close();
+});
+
 test('an approver of the share decides, and does not talk', async () => {
   const ann = await team.socket('ann', 'two');
   assert.equal((await share('ann', 'two', 'corp:bea', 'approve')).status, 200);
@@ -146,7 +169,7 @@ test('roles and everybody; many changes at once; nonsense', async () => {
 
 test('shares survive a restart, and end with the session', async () => {
   await team.restart();
-  assert.deepEqual((await ids('vera')).sort(), ['four', 'one']);
+  assert.deepEqual((await ids('vera')).sort(), ['filed', 'four', 'one']);
   const ann = await team.socket('ann', 'four');
   const vera = await team.socket('vera', 'four');
   await ack(ann, 'session:close', {});
@@ -154,7 +177,7 @@ test('shares survive a restart, and end with the session', async () => {
   await until(async () => !(await ids('vera')).includes('four'), 'it is gone');
   assert.equal((await team.api('vera', 'GET', '/api/sessions/four/history')).status, 404);
   const again = await team.socket('bea', 'four'); // the same id, another session
-  assert.deepEqual(await ids('vera'), ['one']);
+  assert.deepEqual((await ids('vera')).sort(), ['filed', 'one']);
   const late = await team.socket('vera', 'four', {}, false);
   assert.match(await event(late, 'error'), /no such session/);
   await ack(again, 'session:close', {});

@@ -22,7 +22,7 @@ function writeSkill(folder, name, say, files = {}) {
 }
 
 /** Three servers: `one` and `two` collide, `plain` has no directories. */
-function furnish() {
+function furnish(more = {}) {
   const place = new Place({});
   const folder = (name) => join(place.dir, 'skills', name);
   writeSkill(folder('one'), 'refunds', 'Refunds of one', { 'templates/mail.md': 'one', 'a.txt': 'a' });
@@ -34,7 +34,7 @@ function furnish() {
     one: server('one', 'show_one', 'app'),
     two: server('two', 'show_two', 'app'),
     plain: { ...server('plain', 'show_plain', 'own'), env: { MO_PLAIN: '1' } },
-  }, { sandbox: { driver: 'none' } });
+  }, { sandbox: { driver: 'none' }, ...more });
   return { place, folder };
 }
 
@@ -111,7 +111,7 @@ function check(open) {
       links[contents[0].text] = uri;
     }
     assert.deepEqual(links, {
-      '<p>show_one': 'one+ui://app/view', '<p>show_two': 'two+ui://app/view', '<p>show_plain': 'ui://own/view',
+      '<p>show_one': 'ui://one/+ui://app/view', '<p>show_two': 'ui://two/+ui://app/view', '<p>show_plain': 'ui://own/view',
     });
     const { resources } = await client.listResources();
     for (const uri of Object.values(links))
@@ -149,6 +149,51 @@ describe('skills over HTTP', () => {
     await until(() => heard > 0);
     await until(async () => (await skills.list()).skills.some((s) => s.uri.includes('later')));
     await client.close();
+  });
+});
+
+describe('skills and the router', () => {
+  const { place, folder } = furnish({ gateway: { expose: 'search' } });
+  let served, client;
+  const find = async (query, more = {}) => {
+    const { structuredContent } = await client.callTool({ name: 'find_tool', arguments: { query, ...more } });
+    return structuredContent;
+  };
+  before(async () => {
+    served = await place.serve();
+    ({ client } = client2('auto'));
+    await client.connect(new StreamableHTTPClientTransport(new URL(served.url)));
+    await until(async () => (await new SkillsClient(client).list()).skills.length === 4);
+  });
+  after(async () => {
+    await client?.close();
+    await served?.stop();
+    place.close();
+  });
+
+  test('a skill is found, and how to read it', async () => {
+    const { skills, results } = await find('no directories');
+    assert.deepEqual(skills.map((s) => [s.server, s.skill, s.uri, s.description]),
+      [['plain', 'plain-one', 'skill://plain-one/SKILL.md', 'No directories']]);
+    assert.match(skills[0].read, /resources\/read/);
+    assert.ok(skills[0].confidence >= 0.4 && skills[0].confidence <= 1);
+    assert.ok(results.every((r) => r.tool && !r.skill), 'tools are listed by themselves');
+    const { contents } = await client.readResource({ uri: skills[0].uri });
+    assert.match(contents[0].text, /No directories/);
+  });
+
+  test('of two servers under both URIs; nothing for other words', async () => {
+    const { skills } = await find('refunds');
+    assert.deepEqual(skills.map((s) => s.uri).sort(), [collided('one'), collided('two')]);
+    assert.deepEqual((await find('the weather in Berlin')).skills, []);
+    assert.equal((await find('refunds', { limit: 1 })).skills.length, 1);
+  });
+
+  test('a skill that is added is found', async () => {
+    writeSkill(folder('two'), 'laundry', 'Wash and iron shirts');
+    const { content } = await client.callTool({ name: 'execute', arguments: { server: 'two', tool: 'reload', params: {} } });
+    assert.match(content[0].text, /laundry/);
+    await until(async () => (await find('iron a shirt')).skills.some((s) => s.skill === 'laundry'));
   });
 });
 

@@ -1,7 +1,7 @@
 // Servers that are slow, hang, are still being installed or list nonsense: the
 // first list waits for them, later lists do not, and each says why.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -69,6 +69,25 @@ test('installing takes longer than a start may, and the list waits for it', asyn
   });
   assert.deepEqual(list.tools.map((x) => x.name).sort(), ['big_look', 'big_set', 'big_work', 'good_look', 'good_set', 'good_work']);
   assert.match(told[2], /big \(installing\)/);
+});
+
+test('two npx of one package take turns, in two gateways, too', async (t) => {
+  const { m, file, go } = withNpx(t);
+  const { big, ...others } = JSON.parse(readFileSync(m.place.file, 'utf8')).mcpServers;
+  m.place.write({ ...others, big, twin: big }, { gateway: { prefix: 'always' } });
+  let seconds = 0;
+  const lists = await Promise.all([1, 2].map(async () => {
+    const { client } = await m.open(t);
+    return client.listTools({}, {
+      onprogress: () => {
+        if (++seconds === 4) go();
+      },
+    });
+  }));
+  for (const { tools } of lists)
+    assert.deepEqual(tools.map((x) => x.name).sort(), [
+      'big_look', 'big_set', 'big_work', 'good_look', 'good_set', 'good_work', 'twin_look', 'twin_set', 'twin_work']);
+  assert.equal(readFileSync(file('installs'), 'utf8'), 'begins\nis done\n'.repeat(4));
 });
 
 test('installing has a state, its last lines, and a limit', async (t) => {

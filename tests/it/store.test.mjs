@@ -53,11 +53,13 @@ test('cluster: MOVED is followed, and so is ASK', { skip: missing }, async (t) =
     assert.equal(await ok(s, 'who', name), `driver ${fence}`);
     await ok(s, 'drop', name);
   }
+  for (const doc of ['a', 'b', 'c']) await ok(s, 'audit', '', `of-none-${doc}`);
   const count = (node) => Number(node.cli('DBSIZE'));
   assert.ok(count(a) > 10 && count(b) > 10, 'both have their share');
   const audits = (await ok(s, 'audits')).split(' ');
-  assert.equal(audits[0], String(NAMES.length));
-  assert.deepEqual(audits.slice(1).sort(), NAMES.map((n) => `by-${n}`).sort());
+  assert.equal(audits[0], String(NAMES.length + 3));
+  assert.deepEqual(audits.slice(1).sort(), [...NAMES.map((n) => `by-${n}`), 'of-none-a', 'of-none-b', 'of-none-c'].sort());
+  assert.deepEqual(audits.filter((r) => r.startsWith('of-none')), ['of-none-c', 'of-none-b', 'of-none-a'], 'newest first');
 
   // One slot moves from a to b, with a session in it.
   const name = NAMES.find((n) => Number(a.cli('CLUSTER', 'KEYSLOT', n)) < 8192);

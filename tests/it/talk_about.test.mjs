@@ -14,6 +14,12 @@ describe('about a conversation', () => {
   after(() => house.stop());
 
   const row = async (id) => (await house.get(`/api/sessions/${id}`)).body;
+  /** What the audit log says was changed, oldest first. */
+  async function changes(id) {
+    const rows = (await house.get('/api/audit?q=changed&limit=1000')).body.rows.map((r) => r.what).filter((r) => r.session === id);
+    assert.ok(rows.every((r) => r.kind === 'conversation' && r.action === 'changed' && r.decidedBy === 'operator'));
+    return rows.map((r) => r.entry).reverse();
+  }
   async function patch(id, body) {
     const answer = await fetch(`http://127.0.0.1:${house.server.port}/api/sessions/${id}`, {
       method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
@@ -55,8 +61,7 @@ describe('about a conversation', () => {
     await house.up();
     const { title, pinned, archived, tags } = await row(tab.session);
     assert.deepEqual([title, pinned, archived, tags], ['My name', true, undefined, ['work', 'home']]);
-    const rows = (await house.audit(tab.session)).filter((r) => r.renamed);
-    assert.deepEqual(rows.map((r) => r.renamed), ['My name']);
+    assert.deepEqual(await changes(tab.session), [{ title: 'My name', pinned: true, tags: ['work', 'home'] }]);
   });
 
   test('not open: the same, without a box, and its time stays', async () => {
@@ -68,6 +73,7 @@ describe('about a conversation', () => {
     assert.deepEqual(now, { ...then, title: 'Asleep', archived: true, tags: ['a'] });
     assert.equal((await patch(tab.session, { archived: false, tags: [] })).status, 200);
     assert.deepEqual(await row(tab.session), { ...then, title: 'Asleep' });
+    assert.deepEqual(await changes(tab.session), [{ title: 'Asleep', archived: true, tags: ['a'] }, { archived: false, tags: [] }]);
     const back = house.tab({ session: tab.session });
     const { ready, history } = await back.ready();
     assert.deepEqual([ready.title, ready.named, history.messages.length], ['Asleep', true, 2]);
@@ -84,6 +90,7 @@ describe('about a conversation', () => {
     const now = house.asked().system.map((b) => b.text).join('');
     assert.ok(now.startsWith(before) && now.endsWith('\nAnswer in French.\nBe brief.'), now);
     assert.equal((await row(tab.session)).system, 'Answer in French.\nBe brief.');
+    assert.deepEqual(await changes(tab.session), [{ system: 28 }], 'their length, not their text');
     const { body } = await house.get('/api/sessions');
     assert.equal(body.sessions.find((s) => s.id === tab.session).system, undefined);
     await house.kill();
@@ -109,7 +116,7 @@ describe('about a conversation', () => {
     const html = await answer.text();
     assert.match(answer.headers.get('content-disposition'), /^attachment; filename="conversation-[\w-]+\.html"$/);
     assert.deepEqual([...new Set(html.match(/<[a-z!/][^ >]*/gi))].sort(),
-      ['<!doctype', '</body', '</div', '</h1', '</h2', '</head', '</html', '</style', '</title', '<body', '<div', '<h1', '<h2', '<head', '<html', '<meta', '<style', '<title'].sort());
+      ['<!doctype', '</body', '</div', '</h1', '</h2', '</head', '</html', '</main', '</style', '</title', '<body', '<div', '<h1', '<h2', '<head', '<html', '<main', '<meta', '<style', '<title'].sort());
     assert.match(html, /&lt;script&gt;alert\(1\)&lt;\/script&gt;&lt;img src=x onerror=alert\(2\)&gt; &amp; &quot;quoted&quot; &#39;too&#39;/);
     assert.match(html, /Content-Security-Policy" content="default-src 'none';/);
   });
@@ -120,6 +127,7 @@ describe('about a conversation', () => {
       { tags: Array.from({ length: 9 }, (_, i) => `t${i}`) }, { pinned: true, tags: [1] }])
       assert.equal((await patch(tab.session, body)).status, 400, JSON.stringify(body));
     assert.equal((await patch('nobody', { pinned: true })).status, 404);
+    assert.deepEqual(await changes(tab.session), []);
     assert.deepEqual([(await row(tab.session)).pinned, (await row(tab.session)).title], [undefined, 'first']);
   });
 });

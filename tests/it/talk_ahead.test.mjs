@@ -125,6 +125,25 @@ test('what cannot be kept has no answer, and is the same when it is said again',
   });
 });
 
+test('an outcome that cannot be kept does not end the turn: the results have it', async () => {
+  await live(ALLOWED, async (house) => {
+    const tab = house.tab();
+    await tab.ready();
+    house.model.script.push({ calls: [run('sleep 3; echo one'), run('sleep 8; echo two')] }, { text: 'the end' });
+    await tab.say('do it');
+    // A store that refuses: the call is not in the state from which it is to end.
+    const db = open(house);
+    const end = db.prepare('UPDATE call SET state = 3 WHERE state = 2 AND n = (SELECT min(n) FROM call)');
+    await until(() => end.run().changes === 1, 'the first runs');
+    db.close();
+    await tab.event('agent:response');
+    assert.equal(tab.count('agent:error'), 0);
+    const { body } = await house.get(`/api/sessions/${tab.session}/history`);
+    assert.deepEqual(body.messages.flatMap((m) => m.results ?? []).map((r) => r.state), ['done', 'done']);
+    await until(() => /the outcome of a call is not stored/.test(house.server.log), 'it is in the log');
+  });
+});
+
 test('a message in line that cannot be kept in its turn comes before the next', async () => {
   await live(ALLOWED, async (house) => {
     const tab = house.tab();

@@ -8,7 +8,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "box/box.h"
+#include "codec/kept_files.h"
 #include "loop/loop.h"
 
 #define WAIT_MS 60000 /* only a failure waits that long */
@@ -245,9 +247,11 @@ static bool is_said(void *ctx)
     return ((struct said *)ctx)->done;
 }
 
-static void on_rows(void *ctx, const struct mo_box_row *v, size_t n,
+static void on_rows(void *ctx, const struct mo_box_rows *rows,
                     const struct mo_err *why)
 {
+    const struct mo_box_row *v = rows->v;
+    size_t n = rows->n;
     struct said *s = ctx;
 
     s->done = true;
@@ -266,7 +270,7 @@ static struct said list(struct world *w)
 {
     struct said s = {0};
 
-    assert_int_equal(mo_boxes_list(w->bs, on_rows, &s, NULL), 0);
+    assert_int_equal(mo_boxes_list(w->bs, NULL, on_rows, &s, NULL), 0);
     await(w, is_said, &s);
     assert_int_equal(s.code, 0);
     return s;
@@ -501,6 +505,81 @@ static void test_remove(void **state)
     owner_fini(&o);
 }
 
+#define KEPT (2 * MO_BOX_PART_MAX + 9)
+
+/* The parts of a list of workspaces that were told so far. */
+struct kept_list {
+    bool done;
+    unsigned parts, n;
+    char last[MO_BOX_ID_MAX], next[MO_BOX_PLACE_MAX];
+};
+
+static bool is_kept_said(void *ctx)
+{
+    return ((struct kept_list *)ctx)->done;
+}
+
+static void on_kept(void *ctx, const struct mo_box_rows *rows,
+                    const struct mo_err *why)
+{
+    struct kept_list *k = ctx;
+
+    assert_null(why);
+    assert_true(rows->n <= MO_BOX_PART_MAX);
+    for (size_t i = 0; i < rows->n; i++) { /* each once: in order */
+        assert_true(strcmp(rows->v[i].id, k->last) > 0);
+        snprintf(k->last, sizeof(k->last), "%s", rows->v[i].id);
+    }
+    k->n += (unsigned)rows->n;
+    k->parts++;
+    snprintf(k->next, sizeof(k->next), "%s", rows->next ? rows->next : "");
+    k->done = true;
+}
+
+static void make_kept(const char *boxes, unsigned i, const char *store)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_KEPT_HEAD};
+    struct mo_kept_head h = {.store = mo_span_cstr(store),
+                             .session = MO_SPAN("s"),
+                             .instance = MO_SPAN("gone")};
+    char path[120];
+    mo_autofd int fd = -1;
+
+    mo_kept_put_head(&b, &h);
+    snprintf(path, sizeof(path), "%s/k%05u.files", boxes, i);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(mo_file_write_all(fd, mo_buf_view(&b), NULL), 0);
+}
+
+/* More than fit in a part, one in ten of another store. */
+static void test_many_workspaces(void **state)
+{
+    struct world *w = *state;
+    struct kept_list k = {.parts = 0};
+    unsigned others = 0;
+    char boxes[80], path[120];
+
+    snprintf(boxes, sizeof(boxes), "%s/boxes", w->dir);
+    for (unsigned i = 0; i < KEPT; i++) {
+        make_kept(boxes, i, i % 10 == 3 ? "other" : "st");
+        others += i % 10 == 3;
+    }
+    do {
+        k.done = false;
+        assert_int_equal(
+            mo_boxes_files(w->bs, k.next[0] ? k.next : NULL, on_kept, &k, NULL),
+            0);
+        await(w, is_kept_said, &k);
+    } while (k.next[0]);
+    assert_int_equal(k.n, KEPT - others);
+    assert_int_equal(k.parts, 3);
+    for (unsigned i = 0; i < KEPT; i++) {
+        snprintf(path, sizeof(path), "%s/k%05u.files", boxes, i);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
 /* Somebody else removes the box under our hands. */
 static void test_taken_away(void **state)
 {
@@ -677,7 +756,7 @@ int main(int argc, char **argv)
         BOX_TEST(test_remove),         BOX_TEST(test_taken_away),
         BOX_TEST(test_keeper_killed),  BOX_TEST(test_warm),
         BOX_TEST(test_check),          BOX_TEST(test_many),
-        BOX_TEST(test_torture),
+        BOX_TEST(test_torture),        BOX_TEST(test_many_workspaces),
     };
 
     if (geteuid() != 0) {

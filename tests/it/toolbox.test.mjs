@@ -22,7 +22,7 @@ const modern = (more = {}) => ({
   [`${P}protocolVersion`]: '2026-07-28', [`${P}clientCapabilities`]: {}, ...more,
 });
 const NAMES = ['read_file', 'write_file', 'edit_file', 'list_files',
-  'search_files', 'execute_command'];
+  'search_files', 'execute_command', 'run_script'];
 
 for (const program of Object.keys(programs)) {
   describe(program, () => {
@@ -376,7 +376,7 @@ for (const program of Object.keys(programs)) {
         assert.equal(found.resultType, 'complete');
         assert.equal(found._meta[`${P}serverInfo`].name, 'mo-toolbox');
         const list = (await ask('tools/list')).result;
-        assert.equal(list.tools.length, 6);
+        assert.equal(list.tools.length, NAMES.length);
         assert.ok(list.ttlMs > 0 && list.cacheScope === 'public');
         const done = (await ask('tools/call', {
           name: 'execute_command', arguments: { command: 'echo hi' },

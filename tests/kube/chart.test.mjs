@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { api, apply, noKube } from '../lib/kube.mjs';
+import { api, apply, claimRules, noKube } from '../lib/kube.mjs';
 import { eventually } from '../lib/outside.mjs';
 
 const skip = noKube;
@@ -55,6 +55,19 @@ test('one server with a volume', { skip }, async () => {
     'PersistentVolumeClaim', 'PodDisruptionBudget', 'Role', 'RoleBinding', 'Service', 'ServiceAccount']);
   const { spec } = objects.find((o) => o.kind === 'Deployment');
   assert.deepEqual([spec.replicas, spec.strategy.type], [1, 'Recreate']);
+});
+
+test('files that stay: the rights and the configuration, only if they are wanted', { skip }, async () => {
+  const resources = (o) => o.rules.flatMap((r) => r.resources);
+  const of = async (values, kind) => apply(placed(render({ boxes: { ...boxes, ...values } }).find((d) =>
+    new RegExp(`^kind: ${kind}$`, 'm').test(d))));
+  const without = resources(await of({}, 'Role'));
+  assert.ok(!without.includes('persistentvolumeclaims') && !without.includes('events'), `${without}`);
+  const claims = { enabled: true, storageClass: 'fast' };
+  assert.deepEqual((await of({ claims }, 'Role')).rules.slice(-2), claimRules);
+  const config = async (values) => JSON.parse((await of(values, 'ConfigMap')).data['config.json']).sandbox.kubernetes;
+  assert.deepEqual([(await config({ claims })).claims, (await config({ claims })).storageClass], [true, 'fast']);
+  assert.deepEqual(Object.keys(await config({})).sort(), ['image', 'namespace']);
 });
 
 test('several servers, an ingress, autoscaling; configuration of the values wins', { skip }, async () => {

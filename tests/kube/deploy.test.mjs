@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { api, apply, asToken, Namespace, noKube, ownImage } from '../lib/kube.mjs';
+import { api, apply, asToken, claimRules, Namespace, noKube, ownImage } from '../lib/kube.mjs';
 import { eventually } from '../lib/outside.mjs';
 
 const skip = noKube;
@@ -102,6 +102,25 @@ test('without any one of its rights the check names that right', { skip }, async
       });
       await us.close();
     }
+});
+
+test('claims.yaml adds the rights for files that stay, and no others', { skip }, async () => {
+  const claims = `${BOXES}/persistentvolumeclaims`;
+  assert.equal((await asToken(ns.token, 'GET', claims)).status, 403, 'not without it');
+  const all = objects.find((o) => o.kind === 'Role').rules;
+  assert.equal((await api('PUT', ROLE, { metadata: { name: 'mcp-orchestrator' }, rules: all })).status, 200);
+  const added = [];
+  for (const text of documents('claims.yaml')) added.push(await apply(text));
+  assert.deepEqual(added.find((o) => o.kind === 'Role').rules, claimRules);
+  const us = ns.boxes({ more: ['--claims', 'any'] });
+  await eventually('it is enough', async () => {
+    us.tell('check');
+    return (await us.next('check')).ok;
+  });
+  await us.close();
+  for (const [method, path] of [['DELETE', claims], ['GET', `${claims}?watch=1`], ['GET', `${SERVER}/persistentvolumeclaims`],
+    ['GET', '/api/v1/persistentvolumes'], ['GET', `${BOXES}/events/x`], ['POST', `${BOXES}/events`]])
+    assert.equal((await asToken(ns.token, method, path, method === 'POST' ? {} : undefined)).status, 403, `${method} ${path}`);
 });
 
 test('replicas.yaml takes the place of server.yaml', { skip }, async () => {

@@ -6,7 +6,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { loadFile, Namespace, noKube, rules } from '../lib/kube.mjs';
+import { claimRules, loadFile, Namespace, noKube, rules } from '../lib/kube.mjs';
+import { eventually } from '../lib/outside.mjs';
 
 const skip = noKube;
 let ns;
@@ -49,6 +50,20 @@ test('doctor tries every promise', { skip }, async () => {
   // This old cluster does not give a volume in memory its size.
   assert.ok(bad.every((l) => l.includes('workspace size')), bad.join('\n'));
   assert.deepEqual(await ns.pods(), []);
+});
+
+test('doctor tries a claim, and says why it has no volume', { skip }, async () => {
+  const row = async (kubernetes) => {
+    const { out } = await run(['doctor', '--sandbox'], { claims: true, ...kubernetes });
+    return out.split('\n').find((l) => l.includes('kept files')) ?? out;
+  };
+  await ns.grant([...rules, ...claimRules]);
+  await ns.volumes(1, `${ns.name}-disk`, 'n1');
+  assert.match(await row({ storageClass: `${ns.name}-disk` }), /^pass .*outlive their box/);
+  assert.match(await row({ storageClass: 'no-such' }), /there is no such StorageClass/);
+  await ns.grant(rules);
+  assert.match(await row({}), /no right to create persistentvolumeclaims/);
+  await eventually('nothing is left', async () => (await ns.claims()).length === 0 && (await ns.pods()).length === 0);
 });
 
 const refusals = [

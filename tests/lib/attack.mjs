@@ -33,7 +33,8 @@ export async function as(uid, code) {
 const OPEN = ['/healthz', '/readyz', '/health', '/sign-in', '/docs', '/docs/{page}',
   // Without a provider there is nothing behind these; with one: it/oidc, it/access_token, h9.
   '/sign-in/{provider}', '/sign-in/{provider}/callback', '/connections/callback',
-  '/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp'];
+  '/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp',
+  '/shared/{token}']; // its own token opens it: it/share_links
 const { paths } = JSON.parse(readFileSync(new URL('../../data/openapi.json', import.meta.url), 'utf8'));
 
 /** [method, path] of every request that needs a credential. */

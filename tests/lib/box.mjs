@@ -90,9 +90,17 @@ export class Boxes {
     return this.next('gone', box);
   }
 
-  async list() {
-    this.tell('list');
-    return (await this.next('rows')).rows;
+  /** All parts of a list ('list' or 'files'). */
+  async list(op = 'list') {
+    const all = [];
+    for (let from; ;) {
+      this.tell(op, { from });
+      const { rows, next, why } = await this.next('rows');
+      if (why) throw new Error(why);
+      all.push(...rows);
+      if (!next) return all;
+      from = next;
+    }
   }
 
   async remove(id) {

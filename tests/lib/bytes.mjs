@@ -66,40 +66,51 @@ export const member = (text, name) =>
 
 const MODERN = '2026-07-28';
 const P = 'io.modelcontextprotocol/';
-const meta = {
+const clientInfo = { name: 'bytes', version: '1' };
+const metaOf = (capabilities) => ({
   [`${P}protocolVersion`]: MODERN,
-  [`${P}clientCapabilities`]: {},
-  [`${P}clientInfo`]: { name: 'bytes', version: '1' },
-};
-const hello = {
-  protocolVersion: '2025-11-25',
-  capabilities: {},
-  clientInfo: { name: 'bytes', version: '1' },
-};
+  [`${P}clientCapabilities`]: capabilities,
+  [`${P}clientInfo`]: clientInfo,
+});
+const hello = (capabilities) => ({ protocolVersion: '2025-11-25', capabilities, clientInfo });
+
+function isObject(text) {
+  try {
+    return text[0] === '{' && Boolean(JSON.parse(text));
+  } catch {
+    return false;
+  }
+}
 
 /** The message of that id among the texts of messages. */
 const isAnswer = (text, id) => member(text, 'id') === String(id);
 
-/** A client on stdio: ask(method, params) gives the answer's text. */
+/** A client on stdio: ask(method, params) gives the answer's text. It refuses
+ *  every question, whatever its capabilities say. */
 export class Line {
-  static async open({ command, args = [], env }, era) {
+  static async open({ command, args = [], env, cwd }, era, capabilities = {}) {
     const it = new Line();
     it.era = era;
+    it.meta = metaOf(capabilities);
     it.last = 0;
     it.waiting = new Map();
     it.child = spawn(command, args, {
-      env: env ?? process.env, stdio: ['pipe', 'pipe', 'ignore'],
+      env: env ?? process.env, cwd, stdio: ['pipe', 'pipe', 'ignore'],
     });
     it.gone = once(it.child, 'exit');
     onLines(it.child.stdout, (text) => {
-      const id = Number(member(text, 'id'));
-      if (member(text, 'method') || !it.waiting.has(id)) return;
+      if (!isObject(text)) return; // a server that prints other things, too
+      const [asked, number] = [member(text, 'method'), member(text, 'id')];
+      if (asked && number)
+        it.tell({ id: JSON.parse(number), error: { code: -32601, message: 'no answers here' } });
+      const id = Number(number);
+      if (asked || !it.waiting.has(id)) return;
       it.waiting.get(id)(text);
       it.waiting.delete(id);
     });
     it.gone.then(() => it.waiting.forEach((tell) => tell('{}')));
     if (era === 'legacy') {
-      await it.ask('initialize', hello);
+      await it.ask('initialize', hello(capabilities));
       it.tell({ method: 'notifications/initialized' });
     }
     return it;
@@ -111,7 +122,7 @@ export class Line {
 
   ask(method, params = {}) {
     const id = ++this.last;
-    const all = this.era === 'modern' ? { ...params, _meta: meta } : params;
+    const all = this.era === 'modern' ? { ...params, _meta: this.meta } : params;
     this.tell({ id, method, params: all });
     return new Promise((resolve) => this.waiting.set(id, resolve));
   }
@@ -132,13 +143,14 @@ const header = (text) =>
 
 /** The same over HTTP. */
 export class Http {
-  static async open({ url }, era) {
+  static async open({ url }, era, capabilities = {}) {
     const it = new Http();
     it.url = url;
     it.era = era;
+    it.meta = metaOf(capabilities);
     it.last = 0;
     if (era === 'legacy') {
-      await it.ask('initialize', hello);
+      await it.ask('initialize', hello(capabilities));
       await it.post({ method: 'notifications/initialized' });
     }
     return it;
@@ -168,7 +180,7 @@ export class Http {
 
   async ask(method, params = {}) {
     const id = ++this.last;
-    const all = this.era === 'modern' ? { ...params, _meta: meta } : params;
+    const all = this.era === 'modern' ? { ...params, _meta: this.meta } : params;
     const said = await this.post({ id, method, params: all });
     const mine = said.find((text) => text.startsWith('{') && isAnswer(text, id));
     assert.ok(mine, `no answer to ${method}: ${said.join('\n').slice(0, 300)}`);

@@ -6,7 +6,7 @@
 //   sent {word}                      a message left
 //   acked {word}, refused {word}     it was acknowledged, or said to be not taken
 //   heard {word, how}                its sender was told the answer or the failure
-//   event {name, words}              everything that reached a tab, in order
+//   event {name, words, turn}        everything that reached a tab, in order
 //   decided {word, approved, ok}     a card was answered
 //   call {word}, result {word, got}  a tool call of an MCP client, and its answer
 //   failed {word, text}              or its error
@@ -79,6 +79,11 @@ function checkPerson(who, rows, history, runs, say) {
     if (!inOrder(stored.filter((w) => sent.includes(w)), [...new Set(sent)])) say(`tab ${tab} of ${who}: its messages are stored in another order`);
     const answers = mine.filter((r) => r.what === 'event' && r.name === 'agent:response').flatMap((r) => r.words);
     if (!inOrder(answers, stored)) say(`tab ${tab} of ${who}: answers twice or in another order: ${answers}`);
+    const failed = new Set();
+    for (const { name, turn } of mine.filter((r) => r.what === 'event' && r.turn && /^agent:(error|response)$/.test(r.name))) {
+      if (failed.has(turn)) say(`tab ${tab} of ${who}: turn ${turn} failed, and then ${name} was told`);
+      if (name === 'agent:error') failed.add(turn);
+    }
   }
 }
 

@@ -1,12 +1,12 @@
-// The people of it/replicas_crowd, and the model they talk to, in a process of
+// The people of crowd.mjs, and the model they talk to, in a process of
 // their own:
 //
-//   node crowd_people.mjs LOG FOLDER TOKENS
+//   node crowd_people.mjs LOG FOLDER TOKENS FILE
 //
 // It prints the address of the model, reads the address of the balancer from
 // stdin, and begins. At the next line everybody finishes what they have begun;
 // then it ends. LOG gets the rows that crowd_check.mjs reads. Tools write to
-// FOLDER, which boxes have as /effects. TOKENS is a file with everybody's token by
+// FOLDER, those of boxes to FILE there. TOKENS is a file with everybody's token by
 // number: 0 is the operator, from 1 on people who talk, from 1001 on those who
 // call tools.
 import assert from 'node:assert/strict';
@@ -22,7 +22,7 @@ import { io } from 'socket.io-client';
 import { claude } from '../fakes/claude.mjs';
 import { wordsOf } from './crowd_check.mjs';
 
-const [logPath, folder, tokensPath] = process.argv.slice(2);
+const [logPath, folder, tokensPath, inBox] = process.argv.slice(2);
 let tokens;
 const tokenOf = (who) => `Bearer ${tokens[who]}`;
 const TABS_EVERY = 5; // one person of so many has a second tab
@@ -48,7 +48,7 @@ function think(model) {
     const result = last.find((b) => b.type === 'tool_result');
     const word = wordsOf(this.requests.at(-1).body.messages.filter((m) => m.role === 'user').map((m) => m.content.filter((b) => b.type === 'text'))).at(-1);
     if (result || !/do it/.test(last.at(-1).text)) return { text: `the answer to ${word}` };
-    return { calls: [{ name: 'execute_command', args: { command: `echo ${word} >> /effects/box` } }] };
+    return { calls: [{ name: 'execute_command', args: { command: `echo ${word} >> ${inBox}` } }] };
   };
 }
 
@@ -73,7 +73,7 @@ class Talker {
       if (!over) socket.connect();
     });
     socket.onAny((name, ...args) => {
-      if (name !== 'agent:delta') log(this.who, tab, 'event', { name, words: wordsOf(args), ...(/error|closed/.test(name) && { args }) });
+      if (name !== 'agent:delta') log(this.who, tab, 'event', { name, words: wordsOf(args), turn: args[1]?.turnId, ...(/error|closed/.test(name) && { args }) });
       if (name === 'session:history') socket.ready = true;
       this.hear(name, args, tab);
       for (const card of name === 'session:history' ? args[0].pending : name === 'tool:approval_required' ? [args[0]] : [])

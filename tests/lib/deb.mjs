@@ -51,7 +51,8 @@ export function debTests(arch) {
     dir = await mkdtemp(join(tmpdir(), 'mo-deb-'));
     root = join(dir, 'root');
     inside = await freshSystem(root, arch);
-    await good(...inside(['apt-get', '-q', 'update']));
+    // By emulation this takes minutes; there all that it needs is installed.
+    if (real) await good(...inside(['apt-get', '-q', 'update']));
     before_ = new Set(await files(root, ...SKIP));
     await good('cp', [await released(new RegExp(`_${arch}\\.deb$`)), join(root, 'tmp', 'p.deb')]);
   });
@@ -91,7 +92,6 @@ export function debTests(arch) {
     // box of this machine's engine has both, and the emulated toolbox in it.
     test('a tool runs in a box of an engine', async () => {
       engine = await dockerd({ far: true });
-      await good(...inside(['apt-get', '-q', '-y', 'install', 'busybox-static']));
       assert.match(await chat([`DOCKER_HOST=${engine.far}`], ['--sandbox', 'docker']), /"tool/);
     });
   }

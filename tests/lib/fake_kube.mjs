@@ -49,6 +49,12 @@ export class FakeKube {
     this.version ??= 1;
     this.first = []; // answers that come before the regular ones: [match, status, headers, body]
     this.change = (pod) => pod;
+    this.noAttach = false;
+    this.status = null; // of new pods; null: they run
+    this.listed = () => [...this.pods.values()];
+    this.part = Infinity; // objects in an answer to a list, however many are asked for
+    this.claims = [];
+    this.beforeGet = async () => {}; // after the answer to GET of a pod was made, before it is sent
   }
 
   count(what) {
@@ -81,28 +87,49 @@ export class FakeKube {
       res.on('close', () => this.watches.delete(res));
       return undefined;
     }
-    if (what.startsWith(`GET ${pods}?`))
-      return say(200, { metadata: { resourceVersion: String(this.version) }, items: [...this.pods.values()] });
+    if (what.startsWith(`GET ${pods}?`)) return say(200, this.partOf(this.listed(), req.url));
+    if (what.startsWith('GET /api/v1/namespaces/boxes/persistentvolumeclaims?')) return say(200, this.partOf(this.claims, req.url));
     if (what === `POST ${pods}`) {
       const pod = this.change(JSON.parse(text));
       Object.assign(pod.metadata, { uid: randomUUID(), resourceVersion: String(++this.version) });
-      pod.status = { phase: 'Running', containerStatuses: pod.spec.containers.map(({ name }) => ({ name, state: { running: {} } })) };
+      pod.status = this.status ?? { phase: 'Running', containerStatuses: pod.spec.containers.map(({ name }) => ({ name, state: { running: {} } })) };
       this.pods.set(pod.metadata.name, pod);
       return say(201, pod);
     }
-    if (name && req.method === 'GET' && this.pods.has(name)) return say(200, this.pods.get(name));
+    if (name && req.method === 'GET' && this.pods.has(name)) {
+      const answer = structuredClone(this.pods.get(name));
+      await this.beforeGet(name);
+      return say(200, answer);
+    }
     if (name && req.method === 'PATCH' && this.pods.has(name)) {
       if (req.headers['content-type'] !== 'application/merge-patch+json') return say(415, { message: what });
       Object.assign(this.pods.get(name).metadata.annotations, JSON.parse(text).metadata.annotations);
       return say(200, this.pods.get(name));
     }
-    if (name && req.method === 'DELETE' && this.pods.delete(name)) return say(200, {});
+    if (name && req.method === 'DELETE' && this.pods.has(name)) {
+      const uid = text && JSON.parse(text).preconditions?.uid;
+      if (uid && uid !== this.pods.get(name).metadata.uid) return say(409, { message: `uid ${uid}` });
+      this.pods.delete(name);
+      return say(200, {});
+    }
     return name ? say(404, { message: `pods "${name}" not found` }) : say(400, { message: what });
+  }
+
+  /** The part of a list that is asked for. Places have characters that a query must escape. */
+  partOf(all, url) {
+    const query = new URL(url, 'https://x').searchParams;
+    const from = Number(query.get('continue')?.replace(/^at&\+=/, '') ?? 0);
+    const to = from + Math.min(Number(query.get('limit')), this.part);
+    return { metadata: { resourceVersion: String(this.version), ...(to < all.length && { continue: `at&+=${to}` }) }, items: all.slice(from, to) };
   }
 
   /** A program that waits as mo-box --hold does, then echoes. */
   attach(req, socket) {
     this.seen.push(`ATTACH ${req.url}`);
+    if (this.noAttach) {
+      socket.end('HTTP/1.1 500 Internal Server Error\r\nContent-Length: 15\r\nConnection: close\r\n\r\nno container it');
+      return;
+    }
     const accept = createHash('sha1').update(`${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
       .digest('base64');
     socket.on('error', () => {});

@@ -1,7 +1,8 @@
 // The cluster of scripts/kube, for tests: its API, its nodes, our image.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile, readdir } from 'node:fs/promises';
 import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -74,6 +75,12 @@ export const rules = [
   { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['get', 'create'] },
 ];
 
+/** ... and of claims.yaml. */
+export const claimRules = [
+  { apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: ['create', 'get', 'list', 'patch', 'delete'] },
+  { apiGroups: [''], resources: ['events'], verbs: ['list'] },
+];
+
 /** A namespace of one test file, with a service account that has just those
  *  rights, and a kubeconfig for it. */
 export class Namespace {
@@ -141,8 +148,29 @@ ${user}
     return api('GET', `${this.path}/pods/${name}`);
   }
 
+  /** Volumes of a class on a node, directories of this machine; removed at the end. */
+  async volumes(n, storageClassName, node, storage = '512Mi') {
+    for (let i = 0; i < n; i++) {
+      const name = `${this.name}-${(this.pvs ??= []).length}`;
+      const path = join(this.dir, name);
+      mkdirSync(path, { mode: 0o700 });
+      await must('POST', '/api/v1/persistentvolumes', { metadata: { name }, spec: {
+        capacity: { storage }, accessModes: ['ReadWriteOnce'], persistentVolumeReclaimPolicy: 'Retain', storageClassName,
+        local: { path }, nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [
+          { key: 'kubernetes.io/hostname', operator: 'In', values: [node] }] }] } } } });
+      this.pvs.push(name);
+    }
+  }
+
+  /** Claims that are not on their way out. */
+  async claims() {
+    const { items } = await must('GET', `${this.path}/persistentvolumeclaims`);
+    return items.filter((c) => !c.metadata.deletionTimestamp);
+  }
+
   async close() {
     await api('DELETE', `/api/v1/namespaces/${this.name}`);
+    for (const name of this.pvs ?? []) await api('DELETE', `/api/v1/persistentvolumes/${name}`);
     rmSync(this.dir, { recursive: true, force: true });
   }
 }
@@ -174,6 +202,16 @@ export const ownImage = {
     return tag;
   },
 };
+
+/** The process of a pod's toolbox, as this machine sees it. */
+export async function toolboxOf(uid) {
+  for (const pid of (await readdir('/proc')).filter((p) => /^\d+$/.test(p))) {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    const group = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+    if (line.startsWith('/toolbox') && group.includes(uid)) return Number(pid);
+  }
+  return undefined;
+}
 
 const pidOf = (part) => Number(readFileSync(join(state, 'pid', part), 'utf8').split(' ')[0]);
 

@@ -39,7 +39,7 @@ export class Team {
     await writeFile(this.file, JSON.stringify({
       mcpServers: { fixture: fixtureServer() }, llm: { provider: 'demo' },
       ...more, approvals,
-      server: { token: OPERATOR, tokens: { zoe: ZOE } },
+      server: { token: OPERATOR, tokens: { zoe: ZOE }, ...more.server },
       people: {
         providers: { corp: { issuer: this.idp.issuer } },
         roles: { operator: ['corp/admins'], user: ['corp/staff'], viewer: ['corp/guests'] },

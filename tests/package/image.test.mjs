@@ -83,8 +83,8 @@ function imageTests(kind, arch) {
     assert.match(says, /"tool/);
   });
 
-  const notAsked = kind !== 'docker' || arch !== machine ? 'server.json names docker' : false;
-  test('is a gateway for a client that starts it as server.json says', { skip: notAsked }, async () => {
+  // server.json names docker
+  if (kind === 'docker' && arch === machine) test('is a gateway for a client that starts it as server.json says', async () => {
     const oci = JSON.parse(await readFile(join(top, 'dist/server.json'))).packages.find((p) => p.registryType === 'oci');
     const dir = await mkdtemp(join(tmpdir(), 'mo-oci-'));
     const config = join(dir, 'servers.json');

@@ -262,32 +262,45 @@ struct asked {
     struct mo_later later;
     struct world *w;
     char id[16];
-    void (*listed)(void *, const struct mo_box_row *, size_t,
-                   const struct mo_err *);
+    size_t from; /* the first record of this part */
+    mo_box_rows_fn *listed;
     void (*removed)(void *, const struct mo_err *);
     void *ctx;
 };
+
+static void tell_part(struct asked *a)
+{
+    struct world *w = a->w;
+    struct mo_box_row v[RECORDS];
+    struct mo_box_rows rows = {.v = v};
+    char next[24];
+    size_t i = a->from;
+
+    for (; i < RECORDS && (!w->part || rows.n < w->part); i++) {
+        struct record *x = &w->recs[i];
+
+        if (x->used)
+            v[rows.n++] = (struct mo_box_row){.id = x->id,
+                                              .session = x->session,
+                                              .instance = x->instance,
+                                              .policy = "",
+                                              .running = x->running};
+    }
+    (void)snprintf(next, sizeof(next), "%zu", i);
+    if (i < RECORDS)
+        rows.next = next;
+    w->parts++;
+    a->listed(a->ctx, &rows, NULL);
+}
 
 static void on_asked(struct mo_later *d)
 {
     struct asked *a = mo_container_of(d, struct asked, later);
     struct world *w = a->w;
     struct record *r = record_of(w, a->id);
-    struct mo_box_row v[RECORDS];
-    size_t n = 0;
 
-    for (size_t i = 0; a->listed && i < RECORDS; i++) {
-        struct record *x = &w->recs[i];
-
-        if (x->used)
-            v[n++] = (struct mo_box_row){.id = x->id,
-                                         .session = x->session,
-                                         .instance = x->instance,
-                                         .policy = "",
-                                         .running = x->running};
-    }
     if (a->listed)
-        a->listed(a->ctx, v, n, NULL);
+        tell_part(a);
     if (a->removed && r) {
         w->removed++;
         r->used = r->running = false;
@@ -310,15 +323,17 @@ static struct asked *asked_new(struct mo_boxes *bs, void *ctx)
     return a;
 }
 
-static int fake_list(struct mo_boxes *bs,
-                     void (*done)(void *, const struct mo_box_row *, size_t,
-                                  const struct mo_err *),
-                     void *ctx, struct mo_err *e)
+static int fake_list(struct mo_boxes *bs, const char *from,
+                     mo_box_rows_fn *done, void *ctx, struct mo_err *e)
 {
     struct asked *a = asked_new(bs, ctx);
+    uint64_t first = 0;
 
     if (!a)
         return mo_fail(e, MO_ENOMEM, "list");
+    if (from)
+        assert_int_equal(mo_span_u64(mo_span_cstr(from), &first), 0);
+    a->from = first;
     a->listed = done;
     return 0;
 }
@@ -528,6 +543,7 @@ void user_take(struct user *u, const struct mo_session_info *i)
 {
     u->resumed = i->resumed;
     u->workspace = i->workspace;
+    u->elsewhere = i->elsewhere;
     u->conn = i->conn;
     put(u->box, sizeof(u->box), mo_span_cstr(i->box));
     put(u->data, sizeof(u->data), i->data);

@@ -41,6 +41,8 @@ struct world {
     unsigned started, adopted, revived, stopped, let_go, removed, most;
     bool refuse_start, refuse_init, no_kept, mute;
     bool no_stats, slow_stats;
+    size_t part;                      /* rows in a part of the list; 0: all */
+    unsigned parts;                   /* that were told */
     struct weighed *weighed[RECORDS]; /* slow_stats: not answered yet */
     size_t nweighed;
     bool closed;
@@ -95,7 +97,7 @@ void turns(struct world *w, int n);
 struct user {
     struct mo_hold *h;
     unsigned ready, lost, again, idle, closed, notified, used;
-    bool resumed;
+    bool resumed, elsewhere;
     enum mo_workspace workspace;
     struct mo_conn *conn;
     char box[16], reason[32], data[64];

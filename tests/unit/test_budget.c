@@ -513,6 +513,10 @@ static void test_request(void **state)
     assert_true(one.is_open);
     assert_false(request(&f, b, "t2", "mine-x", 50, &two, &k));
     assert_int_equal(k.no.kind, MO_BUDGET_TURNS);
+    /* without a turn: its tokens count, and no place is taken */
+    assert_true(request(&f, b, "", "mine-x", 50, &two, &k));
+    mo_budget_settle(b, &bob, S("mine-x"), &two, NULL);
+    settle_all(&f);
     assert_false(request(&f, b, "t1", "mine-x", 200, &two, &k));
     assert_int_equal(k.no.kind, MO_BUDGET_TOKENS);
     assert_in_range(k.no.wait_ms, 1, 86400000);

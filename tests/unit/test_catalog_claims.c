@@ -107,8 +107,8 @@ static const struct claims_row rows[] = {
      {"", "ui://v"},
      {APP("t", "ui://v"), ""},
      "",
-     "b+ui://v=1/ui://v",
-     "a+ui://v",
+     "ui://b/+ui://v=1/ui://v",
+     "ui://a/+ui://v",
      0},
     {"two tools of one server, one app",
      COLLISION,
@@ -190,7 +190,7 @@ static void test_link_follows(void **state)
     assert_int_equal(kit_put(c, 1, MO_CAT_RESOURCES, "ui://v", &changed), 0);
     assert_true(changed & 1u << MO_CAT_TOOLS);
     assert_true(changed & 1u << MO_CAT_RESOURCES);
-    expect_tools(c, "{\"resourceUri\":\"a+ui://v\"}");
+    expect_tools(c, "{\"resourceUri\":\"ui://a/+ui://v\"}");
     tool = mo_catalog_find(c, MO_CAT_TOOLS, MO_SPAN("t"));
     assert_non_null(tool);
     assert_true(mo_json_str_eq(

@@ -362,16 +362,17 @@ static void on_gone(void *ctx, const struct mo_box_end *end)
 
 static const struct mo_box_cb box_cb = {on_ready, on_gone};
 
-static void on_list(void *ctx, const struct mo_box_row *v, size_t n,
+static void on_list(void *ctx, const struct mo_box_rows *rows,
                     const struct mo_err *why)
 {
     struct life *l = ctx;
 
     l->lists++;
     if (!why) {
-        assert_int_equal(n, 1);
-        assert_string_equal(v[0].id, "a");
-        assert_false(v[0].running);
+        assert_int_equal(rows->n, 1);
+        assert_string_equal(rows->v[0].id, "a");
+        assert_false(rows->v[0].running);
+        assert_null(rows->next);
     }
 }
 
@@ -421,7 +422,7 @@ static bool is_closed(void *ctx)
 
 static void ask(struct mo_boxes *bs, struct life *l, struct mo_loop *loop)
 {
-    if (mo_boxes_list(bs, on_list, l, NULL) < 0)
+    if (mo_boxes_list(bs, NULL, on_list, l, NULL) < 0)
         l->lists++;
     if (mo_box_stats(l->b, on_stats, l, NULL) < 0)
         l->stats++;
@@ -616,9 +617,9 @@ static void list_twice(struct mo_loop *loop, struct life *l)
     struct mo_boxes *bs;
 
     assert_int_equal(mo_boxes_docker(loop, &o, &bs, NULL), 0);
-    assert_int_equal(mo_boxes_list(bs, on_list, l, NULL), 0);
+    assert_int_equal(mo_boxes_list(bs, NULL, on_list, l, NULL), 0);
     wait_for(loop, answered_once, l);
-    assert_int_equal(mo_boxes_list(bs, on_list, l, NULL), 0);
+    assert_int_equal(mo_boxes_list(bs, NULL, on_list, l, NULL), 0);
     wait_for(loop, listed, l);
     if (l->f->to_sweep)
         wait_for(loop, was_swept, l);

@@ -478,6 +478,99 @@ static void test_line_too_long(void **state)
     mo_loop_free(l);
 }
 
+/* --- calls of a call ------------------------------------------------------ */
+
+struct inner {
+    struct mo_ep_within pub;
+    unsigned done;
+    char text[512]; /* of the result, the error, or "" */
+};
+
+static void on_inner(struct mo_ep_within *w, struct mo_json result,
+                     struct mo_json error, const struct mo_ep_origin *about)
+{
+    struct inner *x = mo_container_of(w, struct inner, pub);
+    struct mo_span s = mo_json_text(result.p ? result : error);
+
+    assert_int_equal(about != NULL, result.p != NULL);
+    x->done++;
+    (void)snprintf(x->text, sizeof(x->text), "%.*s", (int)s.n, s.n ? s.p : "");
+}
+
+static void call_inner(struct talk *t, struct inner *x, struct mo_span params)
+{
+    *x = (struct inner){.pub = {.script = "ab", .line = 7, .done = on_inner}};
+    assert_int_equal(mo_ep_call_within(t->k.parked, params, &x->pub), 0);
+}
+
+#define ASK_IN MO_SPAN("{\"name\":\"ask\"}")
+
+static void test_within(void **state)
+{
+    struct mo_loop *l = loop_new();
+    struct inner x;
+    struct talk t;
+
+    (void)state;
+    assert_int_equal(talk_open(&t, l, NULL), 0);
+    say(&t, INIT("2025-11-25") CALL("1", "park"));
+    (void)hear(&t);
+    mo_buf_reset(&t.me.got);
+    call_inner(&t, &x, MO_SPAN("{\"name\":\"now\"}"));
+    assert_int_equal(x.done, 1);
+    assert_string_equal(x.text, TEXT("ok"));
+    call_inner(&t, &x, MO_SPAN("{\"name\":1}"));
+    assert_non_null(strstr(x.text, "as a string"));
+    /* its question goes to the client, and comes back */
+    call_inner(&t, &x, ASK_IN);
+    assert_non_null(strstr(hear(&t), "\"method\":\"elicitation/create\""));
+    assert_int_equal(x.done, 0);
+    mo_buf_reset(&t.me.got);
+    say(&t, RES("1", "{\"action\":\"accept\"}"));
+    assert_string_equal(hear(&t), "");
+    assert_int_equal(x.done, 1);
+    /* cancelled: the question is taken back */
+    call_inner(&t, &x, ASK_IN);
+    (void)hear(&t);
+    mo_buf_reset(&t.me.got);
+    mo_ep_within_cancel(&x.pub);
+    assert_int_equal(x.done, 1);
+    assert_string_equal(x.text, "");
+    mo_ep_within_cancel(&x.pub);
+    assert_non_null(strstr(hear(&t), "notifications/cancelled"));
+    /* it outlives the outer one */
+    call_inner(&t, &x, ASK_IN);
+    (void)hear(&t);
+    mo_ep_call_result(t.k.parked, MO_SPAN("{}"));
+    mo_ep_within_cancel(&x.pub);
+    assert_int_equal(x.done, 1);
+    (void)hear(&t);
+    assert_int_equal(mo_endpoint_stats(t.k.ep).calls, 0);
+    talk_close(&t);
+    mo_loop_free(l);
+}
+
+/* Its client cannot be asked in the middle of a call. */
+static void test_within_modern(void **state)
+{
+    struct mo_loop *l = loop_new();
+    struct inner x;
+    struct talk t;
+
+    (void)state;
+    assert_int_equal(talk_open(&t, l, NULL), 0);
+    say(&t, MCALL("1", "park", META_CAPS("{\"elicitation\":{}}")));
+    (void)hear(&t);
+    assert_non_null(t.k.parked);
+    call_inner(&t, &x, ASK_IN);
+    assert_int_equal(x.done, 1);
+    assert_non_null(strstr(x.text, "this client does not"));
+    mo_ep_call_result(t.k.parked, MO_SPAN("{}"));
+    assert_non_null(strstr(hear(&t), "\"id\":1"));
+    talk_close(&t);
+    mo_loop_free(l);
+}
+
 /* --- memory runs out ----------------------------------------------------- */
 
 static void no_memory(void *ctx)
@@ -538,6 +631,8 @@ int main(void)
         cmocka_unit_test(test_ask_late),
         cmocka_unit_test(test_rounds_end),
         cmocka_unit_test(test_news),
+        cmocka_unit_test(test_within),
+        cmocka_unit_test(test_within_modern),
         cmocka_unit_test(test_line_too_long),
         cmocka_unit_test(test_torture),
     };

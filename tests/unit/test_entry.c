@@ -3,6 +3,9 @@
 
 #include "agent/chat/about.h"
 #include "agent/chat/entry.h"
+#include "agent/chat/images.h"
+#include "agent/chat/sampling.h"
+#include "agent/chat/titles.h"
 #include "servers/tools.h"
 
 static struct mo_json parse(struct mo_span text, struct mo_json_doc *doc)
@@ -286,14 +289,247 @@ static void test_title(void **state)
     }
 }
 
+/* --- images -------------------------------------------------------------- */
+
+static void test_image_public(void **state)
+{
+    static const char blocks[] =
+        "{\"type\":\"image\",\"path\":\"uploads/a.png\",\"size\":3,"
+        "\"mimeType\":\"image/png\",\"data\":\"AAAA\"}";
+    mo_autobuf struct mo_buf b = {.max = MO_ENTRY_MAX},
+                             out = {.max = MO_ENTRY_MAX};
+    struct mo_json_doc doc;
+
+    (void)state;
+    mo_entry_said(&b, MO_SPAN("m"), MO_SPAN("ann"), MO_SPAN("see"),
+                  mo_span_cstr(blocks));
+    mo_entry_public(&out, parse(mo_buf_view(&b), &doc), 1, 2);
+    is_text(&out, "{\"seq\":1,\"at\":2,\"role\":\"user\",\"id\":\"m\",\"by\":"
+                  "\"ann\",\"blocks\":[{\"type\":\"text\",\"text\":\"see\"},"
+                  "{\"type\":\"image\",\"path\":\"uploads/a.png\",\"size\":3,"
+                  "\"mimeType\":\"image/png\"}]}");
+    mo_entry_words(&out, doc.root);
+    is_text(&out, "see\n");
+}
+
+static void put_image(struct mo_buf *b, size_t n)
+{
+    mo_buf_puts(b,
+                "{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"");
+    for (size_t i = 0; i < n; i++)
+        mo_buf_putc(b, 'A');
+    mo_buf_puts(b, "\"}");
+}
+
+/* A large image of a tool is kept for the model and not shown to members; one
+ * that does not fit into the entry is left out. */
+static void test_image_result(void **state)
+{
+    mo_autobuf struct mo_buf content = {.max = MO_ENTRY_MAX},
+                             b = {.max = MO_ENTRY_MAX},
+                             out = {.max = MO_ENTRY_MAX};
+    struct mo_entry_result v = {.key = MO_SPAN("k"),
+                                .name = MO_SPAN("n"),
+                                .state = "done",
+                                .times = {.began = 5, .ended = 9}};
+    struct mo_json_doc doc;
+    struct mo_json list;
+
+    (void)state;
+    mo_buf_putc(&content, '[');
+    put_image(&content, (size_t)1024 * 1024);
+    mo_buf_putc(&content, ',');
+    put_image(&content, MO_ENTRY_STORED);
+    mo_buf_putc(&content, ']');
+    v.content = mo_buf_view(&content);
+    mo_entry_tool(&b, &v, 1);
+    assert_in_range(b.len, 1024 * 1024, MO_ENTRY_STORED);
+    list = mo_json_get(
+        mo_json_at(mo_json_get(parse(mo_buf_view(&b), &doc), "results"), 0),
+        "content");
+    assert_true(mo_entry_is_image(mo_json_at(list, 0)));
+    assert_false(mo_entry_is_image(mo_json_at(list, 1)));
+    mo_entry_public(&out, doc.root, 1, 2);
+    assert_true(mo_span_search(mo_buf_view(&out),
+                               MO_SPAN("\"times\":{\"began\":5,\"ended\":9}")) >
+                0);
+    assert_true(mo_span_search(mo_buf_view(&out),
+                               MO_SPAN("left out here; call k keeps")) > 0);
+    assert_in_range(out.len, 10, 1024);
+}
+
+static void test_image_list(void **state)
+{
+    static const struct {
+        const char *text, *paths;
+    } rows[] = {
+        {"hi\n\nAttached files:\n- uploads/a b.png\n- uploads/c", "a b.png|c|"},
+        {"Attached files:\n- uploads/a", "a|"},
+        {"hi", ""},
+        {"", ""},
+        {"Attached files:\n", ""},
+        {"Attached files:\n- uploads/a\nmore", ""},
+        {"Attached files:\n- /etc/passwd", ""},
+        {"not Attached files:\n- uploads/a", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autobuf struct mo_buf b = {.max = 256};
+        struct mo_span list = mo_chat_images_list(mo_span_cstr(rows[i].text)),
+                       path;
+
+        for (path = mo_chat_images_next(&list); path.p;
+             path = mo_chat_images_next(&list)) {
+            mo_buf_span(&b, mo_span_skip(path, sizeof("uploads/") - 1));
+            mo_buf_putc(&b, '|');
+        }
+        is_text(&b, rows[i].paths);
+    }
+}
+
+static void test_sampling(void **state)
+{
+    static const struct {
+        const char *messages;
+        int n;
+    } rows[] = {
+        {"[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"a\"}}]",
+         1},
+        {"[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}"
+         ","
+         "{\"role\":\"assistant\",\"content\":{\"type\":\"text\",\"text\":"
+         "\"b\"}},"
+         "{\"role\":\"user\",\"content\":{\"type\":\"image\",\"data\":\"\"}}]",
+         3},
+        {"[]", MO_EINVAL},
+        {"{}", MO_EINVAL},
+        {"[{\"role\":\"system\",\"content\":{\"type\":\"text\"}}]", MO_EINVAL},
+        {"[{\"role\":\"assistant\",\"content\":{\"type\":\"text\"}}]",
+         MO_EINVAL},
+        {"[{\"role\":\"user\",\"content\":{\"type\":\"tool_use\"}}]",
+         MO_EINVAL},
+        {"[{\"role\":\"user\",\"content\":\"a\"}]", MO_EINVAL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autobuf struct mo_buf b = {.max = 4096};
+        size_t ends[MO_SAMPLE_MESSAGES], from = 0;
+        struct mo_json_doc doc, one;
+        struct mo_err e;
+        int n = mo_sampling_entries(parse(mo_span_cstr(rows[i].messages), &doc),
+                                    &b, ends, &e);
+
+        assert_int_equal(n, rows[i].n);
+        for (int k = 0; k < n; k++) {
+            parse(mo_span(b.p + from, ends[k] - from), &one);
+            from = ends[k];
+        }
+    }
+}
+
+static void test_sampling_edit(void **state)
+{
+#define TEXT(t) "{\"type\":\"text\",\"text\":\"" t "\"}"
+#define IMAGE   "{\"type\":\"image\",\"data\":\"AA\"}"
+#define ASKED(s, a, b)                                                         \
+    "{\"messages\":[{\"role\":\"user\",\"content\":[" IMAGE "," TEXT(          \
+        a) "]},{\"role\":\"assistant\",\"content\":" TEXT(b) "}]," s           \
+                                                             "\"maxTokens\":"
+#define SYSTEM(s) "\"systemPrompt\":\"" s "\","
+    static const char asked[] = ASKED(SYSTEM("be"), "a", "b") "9}";
+    static const struct {
+        const char *edit, *sent; /* sent NULL: refused */
+    } rows[] = {
+        {"", ASKED(SYSTEM("be"), "a", "b") "9}"},
+        {"{}", ASKED(SYSTEM("be"), "a", "b") "9}"},
+        {"{\"texts\":[\"x\",\"y\"]}", ASKED(SYSTEM("be"), "x", "y") "9}"},
+        {"{\"systemPrompt\":\"no\",\"maxTokens\":20}",
+         ASKED(SYSTEM("no"), "a", "b") "20}"},
+        {"{\"systemPrompt\":\" \"}", ASKED("", "a", "b") "9}"},
+        {"{\"texts\":[\"x\"]}", NULL},
+        {"{\"texts\":[\"x\",\"y\",\"z\"]}", NULL},
+        {"{\"texts\":[\"x\",\" \\n\"]}", NULL},
+        {"{\"texts\":[\"x\",1]}", NULL},
+        {"{\"texts\":\"x\"}", NULL},
+        {"{\"systemPrompt\":1}", NULL},
+        {"{\"maxTokens\":0}", NULL},
+        {"{\"maxTokens\":21}", NULL},
+        {"{\"maxTokens\":\"5\"}", NULL},
+        {"{\"tools\":[]}", NULL},
+        {"[]", NULL},
+        {"{", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autobuf struct mo_buf b = {.max = 4096};
+        struct mo_json_doc doc;
+        struct mo_err e;
+        unsigned n = 9;
+        int rc = mo_sampling_edit(parse(mo_span_cstr(asked), &doc),
+                                  mo_span_cstr(rows[i].edit), 20, &n, &b, &e);
+
+        check_row(rows[i].edit, (rc == 0) == (rows[i].sent != NULL));
+        if (rc == 0)
+            is_text(&b, rows[i].sent);
+    }
+#undef TEXT
+#undef IMAGE
+#undef ASKED
+#undef SYSTEM
+}
+
+static void test_model_title(void **state)
+{
+    static const struct {
+        const char *answer, *title;
+    } rows[] = {
+        {"Rust for beginners", "Rust for beginners"},
+        {"\"Rust for beginners\"\n", "Rust for beginners"},
+        {"\n\n**Rust for beginners.**", "Rust for beginners."},
+        {"Title: \"Rust.\"", "Rust"},
+        {"'\"Two\"'.", "Two"},
+        {"\xe2\x80\x9eZwei W\xc3\xb6rter\xe2\x80\x9c", "Zwei W\xc3\xb6rter"},
+        {"\xe3\x80\x8a\xe6\xa0\x87\xe9\xa2\x98\xe3\x80\x8b\xe3\x80\x82",
+         "\xe6\xa0\x87\xe9\xa2\x98"},
+        {"To be continued...", "To be continued..."},
+        {"first\nsecond", "first"},
+        {"a\tb  c", "a b c"},
+        {"", ""},
+        {"\"\"", "\"\""},
+        {" \n ", ""},
+        {"left \xe2\x80\xae right", ""}, /* U+202E */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autobuf struct mo_buf b = {.max = 256};
+
+        mo_title_clean(mo_span_cstr(rows[i].answer), &b);
+        check_row(rows[i].answer, mo_span_is(mo_buf_view(&b), rows[i].title));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_title),      cmocka_unit_test(test_ours),
-        cmocka_unit_test(test_roles),      cmocka_unit_test(test_public),
-        cmocka_unit_test(test_calls),      cmocka_unit_test(test_result_small),
-        cmocka_unit_test(test_result_cut), cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_title),
+        cmocka_unit_test(test_ours),
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_public),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_result_small),
+        cmocka_unit_test(test_result_cut),
+        cmocka_unit_test(test_torture),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_image_public),
+        cmocka_unit_test(test_image_list),
+        cmocka_unit_test(test_image_result),
+        cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_sampling_edit),
+        cmocka_unit_test(test_model_title),
     };
 
     return cmocka_run_group_tests_name("entry", tests, NULL, NULL);

@@ -89,7 +89,8 @@ static void test_labels(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct mo_span server, uri, own = MO_SPAN("file:///a+b");
+        struct mo_span server, uri;
+        struct mo_span own = i % 2 ? MO_SPAN("file:///a+b") : MO_SPAN("ui://a");
         char label[MO_GW_LABEL_MAX];
         struct mo_buf b;
 
@@ -122,6 +123,15 @@ static void test_split(void **state)
         {"a_b+x:y", NULL, NULL},
         {"", NULL, NULL},
         {X40 "+x:y", NULL, NULL},
+        {"ui://files/+ui://a/b", "files", "ui://a/b"},
+        {"ui://a/+ui://b/+ui://c", "a", "ui://b/+ui://c"},
+        {"ui://a/+file:///b", NULL, NULL},
+        {"ui://a/+", NULL, NULL},
+        {"ui://a/b+c", NULL, NULL},
+        {"ui://a+b", NULL, NULL},
+        {"ui:///+ui://a", NULL, NULL},
+        {"ui://A/+ui://b", NULL, NULL},
+        {"ui://", NULL, NULL},
     };
 
     (void)state;

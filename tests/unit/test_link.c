@@ -167,7 +167,8 @@ static void pair_close(struct pair *p)
 }
 
 #define NOTE(x)    "{\"jsonrpc\":\"2.0\",\"method\":\"" x "\"}"
-#define NINE_NOISE "x\nx\nx\nx\nx\nx\nx\nx\nx\n"
+#define TENFOLD(x) x x x x x x x x x x
+#define NOISE_100  TENFOLD(TENFOLD("x\n"))
 
 /* Cut in two at every byte, and once byte by byte: pieces do not matter. */
 static void test_lines(void **state)
@@ -187,12 +188,14 @@ static void test_lines(void **state)
         {"noise", "hello\n" NOTE("a") "\n{\"half\":\n", "[" NOTE("a") "]", 2,
          0},
         {"json that is no message goes up", "17\n", "[17]", 0, 0},
-        {"19 lines of noise", NINE_NOISE NINE_NOISE "x\n", "", 19, 0},
-        {"20 lines of noise", NINE_NOISE NINE_NOISE "x\nx\n" NOTE("a") "\n", "",
-         20, MO_EPROTO},
-        {"good ones make up for bad ones",
-         NINE_NOISE NINE_NOISE "x\n" NOTE("a") "\nx\n", "[" NOTE("a") "]", 20,
-         0},
+        {"99 lines of noise", &NOISE_100[2], "", 99, 0},
+        {"a banner of 99 lines, then a message", &(NOISE_100 NOTE("a") "\n")[2],
+         "[" NOTE("a") "]", 99, 0},
+        {"100 lines of noise and no message", NOISE_100 NOTE("a") "\n", "", 100,
+         MO_EPROTO},
+        {"noise after a message is harmless",
+         NOTE("a") "\n" NOISE_100 NOISE_100 NOTE("b") "\n",
+         "[" NOTE("a") "][" NOTE("b") "]", 200, 0},
     };
 
     (void)state;
@@ -645,7 +648,10 @@ static void test_child_ends(void **state)
          "trap '' TERM; exec >&-; while :; do sleep 1000; done",
          "the server ended (killed by signal 9", 0, MO_ECLOSED},
         {"floods with noise", "while :; do echo noise; done",
-         "20 lines on its standard output", 0, MO_EPROTO},
+         "the first 100 lines on its standard output", 0, MO_EPROTO},
+        {"speaks, then floods with noise",
+         "echo '" NOTE("a") "'; while :; do echo noise; done",
+         "flood: more than", 1, MO_EPROTO},
         {"forges on stderr", "echo '" NOTE("a") "' >&2; exit 0",
          "the server ended", 0, MO_ECLOSED},
     };

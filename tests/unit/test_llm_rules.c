@@ -318,8 +318,8 @@ static void kinds(void **state)
 
 static void plain_words(void **state)
 {
-    static const char *const whats[] = {"list", "read", "write", "edit",
-                                        "find", "run",  "?"};
+    static const char *const whats[] = {"list", "read", "write",  "edit",
+                                        "find", "run",  "script", "?"};
     static const struct {
         const char *said, *steps;
     } rows[] = {
@@ -338,6 +338,8 @@ static void plain_words(void **state)
         {"create empty.txt", "write(empty.txt) "},
         {"run `ls -l | wc`", "run(ls -l | wc) "},
         {"Run echo hi and then run uname -a", "run(echo hi) run(uname -a) "},
+        {"run a script that writes hi to a.txt, b.txt and c.txt",
+         "script(a.txt, b.txt and c.txt,hi) "},
         {"$ make && make test", "run(make && make test) "},
         {"search for hello in src", "find(src,hello) "},
         {"grep needle", "find(needle) "},
@@ -417,9 +419,33 @@ static void plans_without_memory(void **state)
     torture(plan_once, NULL);
 }
 
+static void sight(void **state)
+{
+    static const struct {
+        enum mo_llm_kind kind;
+        const char *model;
+        bool sees;
+    } rows[] = {
+        {MO_LLM_CLAUDE, "claude-sonnet-5-5", true},
+        {MO_LLM_GEMINI, "gemini-4-argon", true},
+        {MO_LLM_OPENAI, "gpt-6-sol", true},
+        {MO_LLM_OPENAI, "o3-mini", false},
+        {MO_LLM_COMPATIBLE, "Qwen2.5-VL:7b", true},
+        {MO_LLM_COMPATIBLE, "llava:latest", true},
+        {MO_LLM_COMPATIBLE, "qwen3:8b", false},
+        {MO_LLM_DEMO, "demo", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        assert_int_equal(mo_llm_sees(rows[i].kind, mo_span_cstr(rows[i].model)),
+                         rows[i].sees);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sight),
         cmocka_unit_test(verdicts),
         cmocka_unit_test(waits),
         cmocka_unit_test(schemas),

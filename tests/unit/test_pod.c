@@ -54,7 +54,7 @@ static void what_was_asked_agrees(void **state)
     assert_non_null(strstr(mo_buf_cstr(&b), "\"value\":\"a$$(B)\""));
     assert_non_null(strstr(mo_buf_cstr(&b), "[\"/toolbox\",\"$$HOME\"]"));
     if (mo_pod_compare(&sample, parse(&b), &e) < 0 ||
-        mo_pod_compare_fixed(parse(&b), false, false, &e) < 0)
+        mo_pod_compare_fixed(parse(&b), false, false, NULL, &e) < 0)
         fail_msg("%s", e.msg);
     mo_buf_fini(&b);
 }
@@ -86,12 +86,12 @@ static void a_network_is_compared(void **state)
     with.net_files = true;
     assert_int_equal(mo_pod_write(&with, &b), 0);
     if (mo_pod_compare(&with, parse(&b), &e) < 0 ||
-        mo_pod_compare_fixed(parse(&b), true, true, &e) < 0)
+        mo_pod_compare_fixed(parse(&b), true, true, NULL, &e) < 0)
         fail_msg("%s", e.msg);
     assert_int_equal(mo_pod_compare(&sample, parse(&b), &e), MO_EPOLICY);
-    assert_int_equal(mo_pod_compare_fixed(parse(&b), false, false, &e),
+    assert_int_equal(mo_pod_compare_fixed(parse(&b), false, false, NULL, &e),
                      MO_EPOLICY);
-    assert_int_equal(mo_pod_compare_fixed(parse(&b), true, false, &e),
+    assert_int_equal(mo_pod_compare_fixed(parse(&b), true, false, NULL, &e),
                      MO_EPOLICY);
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
         mo_autobuf struct mo_buf other = {.max = MO_POD_BODY_MAX};
@@ -103,7 +103,59 @@ static void a_network_is_compared(void **state)
         (void)mo_buf_puts(&other, rows[i].to);
         (void)mo_buf_puts(&other, at + strlen(rows[i].from));
         if (mo_pod_compare(&with, parse(&other), &e) != MO_EPOLICY ||
-            mo_pod_compare_fixed(parse(&other), true, true, &e) != MO_EPOLICY ||
+            mo_pod_compare_fixed(parse(&other), true, true, NULL, &e) !=
+                MO_EPOLICY ||
+            !strstr(e.msg, rows[i].key))
+            fail_msg("%zu %s: %s", i, rows[i].key, e.msg);
+    }
+}
+
+/* --- with a claim ----------------------------------------------------------
+ */
+
+static void a_claim_is_compared(void **state)
+{
+    static const struct {
+        const char *from, *to, *key;
+    } rows[] = {
+        {"\"claimName\":\"c-1\"", "\"claimName\":\"c-2\"", "volumes"},
+        {"\"persistentVolumeClaim\":{\"claimName\":\"c-1\"}", "\"emptyDir\":{}",
+         "volumes"},
+        {"\"persistentVolumeClaim\":{\"claimName\":\"c-1\"}",
+         "\"hostPath\":{\"path\":\"/\"}", "volumes"},
+        {"{\"name\":\"tmp\",\"emptyDir\":{\"medium\":\"Memory\"",
+         "{\"name\":\"tmp\",\"persistentVolumeClaim\":{\"claimName\":"
+         "\"c-1\"",
+         "volumes"},
+        {"\"OnRootMismatch\"", "\"Always\"", "fsGroupChangePolicy"},
+    };
+    struct mo_pod with = sample;
+    mo_autobuf struct mo_buf b = {.max = MO_POD_BODY_MAX};
+    struct mo_err e = {0};
+
+    (void)state;
+    with.claim = "c-1";
+    assert_int_equal(mo_pod_write(&with, &b), 0);
+    if (mo_pod_compare(&with, parse(&b), &e) < 0 ||
+        mo_pod_compare_fixed(parse(&b), false, false, "c-1", &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(mo_pod_compare(&sample, parse(&b), &e), MO_EPOLICY);
+    assert_int_equal(mo_pod_compare_fixed(parse(&b), false, false, NULL, &e),
+                     MO_EPOLICY);
+    assert_int_equal(mo_pod_compare_fixed(parse(&b), false, false, "c-2", &e),
+                     MO_EPOLICY);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autobuf struct mo_buf other = {.max = MO_POD_BODY_MAX};
+        const char *at = strstr(mo_buf_cstr(&b), rows[i].from);
+
+        if (!at)
+            fail_msg("%s is not in it", rows[i].from);
+        (void)mo_buf_put(&other, b.p, (size_t)(at - b.p));
+        (void)mo_buf_puts(&other, rows[i].to);
+        (void)mo_buf_puts(&other, at + strlen(rows[i].from));
+        if (mo_pod_compare(&with, parse(&other), &e) != MO_EPOLICY ||
+            mo_pod_compare_fixed(parse(&other), false, false, "c-1", &e) !=
+                MO_EPOLICY ||
             !strstr(e.msg, rows[i].key))
             fail_msg("%zu %s: %s", i, rows[i].key, e.msg);
     }
@@ -192,7 +244,7 @@ static void changes_are_found(void **state)
         if (mo_pod_compare(&sample, parse(&b), &e) != MO_EPOLICY ||
             !strstr(e.msg, rows[i].key))
             fail_msg("%zu %s: %s", i, rows[i].key, e.msg);
-        if ((mo_pod_compare_fixed(parse(&b), false, false, NULL) < 0) !=
+        if ((mo_pod_compare_fixed(parse(&b), false, false, NULL, NULL) < 0) !=
             rows[i].fixed)
             fail_msg("%zu %s: fixed", i, rows[i].key);
         mo_buf_fini(&b);
@@ -330,7 +382,7 @@ static void no_pod_at_all(void **state)
     (void)state;
     (void)mo_buf_puts(&b, "{\"metadata\":{\"name\":\"p\"}}");
     assert_int_equal(mo_pod_read(parse(&b), &s, NULL), MO_EPROTO);
-    assert_int_equal(mo_pod_compare_fixed(parse(&b), false, false, NULL),
+    assert_int_equal(mo_pod_compare_fixed(parse(&b), false, false, NULL, NULL),
                      MO_EPOLICY);
 }
 
@@ -343,7 +395,7 @@ static void torture_body(void *ctx)
     if (mo_pod_write(&sample, &b) == 0 &&
         mo_json_parse(mo_buf_view(&b), 0, &doc, NULL) == 0) {
         (void)mo_pod_compare(&sample, doc.root, NULL);
-        (void)mo_pod_compare_fixed(doc.root, false, false, NULL);
+        (void)mo_pod_compare_fixed(doc.root, false, false, NULL, NULL);
     }
 }
 
@@ -359,6 +411,7 @@ int main(void)
         cmocka_unit_test(what_was_asked_agrees),
         cmocka_unit_test(changes_are_found),
         cmocka_unit_test(a_network_is_compared),
+        cmocka_unit_test(a_claim_is_compared),
         cmocka_unit_test(defaults_agree),
         cmocka_unit_test(the_policy),
         cmocka_unit_test(states_are_read),

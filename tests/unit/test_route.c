@@ -6,6 +6,7 @@
 #include "codec/text/utf8.h"
 #include "route/fold.h"
 #include "route/index.h"
+#include "route/request.h"
 #include "route/route.h"
 #include "route/verbs.h"
 
@@ -188,6 +189,84 @@ static void test_verbs(void **state)
                          mo_verbs(MO_SPAN("create_all"), 1));
     assert_int_equal(mo_verbs(MO_SPAN("the quick fox"), 6), 0);
     assert_int_equal(mo_verbs(MO_SPAN("the quick delete"), 2), 0);
+}
+
+/* --- requests ------------------------------------------------------------- */
+
+static struct mo_verbs_asked verbs_of(const char *request)
+{
+    return mo_verbs_asked(mo_span_cstr(request), 6, false);
+}
+
+/* An article decides whether something is opened or made. */
+static void test_verbs_of_request(void **state)
+{
+    (void)state;
+    assert_int_equal(verbs_of("open a bug report").kinds, MO_VERB_CREATE);
+    assert_int_equal(verbs_of("open the bug report").kinds, MO_VERB_READ);
+    assert_int_equal(verbs_of("file a complaint").kinds, MO_VERB_CREATE);
+    assert_int_equal(verbs_of("the file of complaints").kinds, 0);
+    assert_true(verbs_of("open an issue").against & MO_VERB_READ);
+    assert_true(verbs_of("what did I create").against & MO_VERB_CREATE);
+    assert_true(verbs_of("what did I create").question);
+    assert_true(verbs_of("delete it").against & MO_VERB_CREATE);
+    assert_int_equal(verbs_of("read it and send it").against, 0);
+    assert_int_equal(verbs_of("go to sleep").kinds, 0);
+    assert_true(mo_verbs_asked(MO_SPAN("open in a browser"), 6, true).kinds &
+                MO_VERB_VISIT);
+}
+
+static const struct {
+    const char *request, *text, *more;
+    bool address, file;
+} requests[] = {
+    {"", "", "", false, false},
+    {"open https://example.com/x?y", "open", "url page navigate", true, false},
+    {"download www.example.net.", "download", "fetch url url page navigate",
+     true, false},
+    {"read \"notes.txt\"", "read", "file", false, true},
+    {"write to ann@example.com", "write to ann@example.com", "", false, false},
+    {"version 3.5 of Node.js", "version 3.5 of Node.js", "", false, false},
+    {"a place to stay, cheap", "a listing cheap",
+     "listing rental accommodation search", false, false},
+    {"make\ta  folder", "make a folder", "directory", false, false},
+};
+
+static void test_read_request(void **state)
+{
+    struct mo_request q;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(requests); i++) {
+        mo_request_read(mo_span_cstr(requests[i].request), &q);
+        assert_int_equal(q.n, strlen(requests[i].text));
+        assert_memory_equal(q.text, requests[i].text, q.n);
+        assert_int_equal(q.nmore, strlen(requests[i].more));
+        assert_memory_equal(q.more, requests[i].more, q.nmore);
+        assert_int_equal(q.address, requests[i].address);
+        assert_int_equal(q.file, requests[i].file);
+    }
+}
+
+/* The longest request of the shortest words, and one long word. */
+static void test_long_request(void **state)
+{
+    static char text[MO_ROUTE_TEXT_MAX];
+    struct mo_request q;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = i % 2 ? ' ' : 'a';
+    mo_request_read(mo_span(text, sizeof(text)), &q);
+    assert_int_equal(q.words, MO_ROUTE_TEXT_MAX / 2);
+    assert_int_equal(q.n, MO_ROUTE_TEXT_MAX - 1);
+    memset(text, 'x', sizeof(text));
+    mo_request_read(mo_span(text, sizeof(text)), &q);
+    assert_int_equal(q.n, MO_ROUTE_TEXT_MAX);
+    for (size_t i = 0; i + 5 <= sizeof(text); i += 5)
+        memcpy(text + i, "pods ", 5);
+    mo_request_read(mo_span(text, sizeof(text)), &q);
+    assert_true(q.nmore <= MO_REQUEST_MORE_MAX);
 }
 
 /* --- vectors ------------------------------------------------------------- */
@@ -445,9 +524,9 @@ static void test_odd_requests(void **state)
     assert_int_equal(mo_route_find(r, MO_SPAN("logo"), 0, &a), 0);
     assert_int_equal(a.n, 0);
     assert_int_equal(a.nservers, 3);
-    assert_int_equal(mo_route_find(r, MO_SPAN("folder"), 5, &a), 0);
-    for (size_t i = 0; i + 7 <= sizeof(text); i += 7)
-        memcpy(text + i, "folder ", 7);
+    assert_int_equal(mo_route_find(r, MO_SPAN("logo"), 5, &a), 0);
+    for (size_t i = 0; i + 5 <= sizeof(text); i += 5)
+        memcpy(text + i, "logo ", 5);
     assert_int_equal(mo_route_find(r, mo_span(text, sizeof(text)), 5, &b), 0);
     for (size_t i = 0; i < 5; i++) {
         assert_true(mo_span_eq(a.hits[i].tool, b.hits[i].tool));
@@ -625,14 +704,25 @@ static void test_torture(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fold),         cmocka_unit_test(test_words),
-        cmocka_unit_test(test_long_words),   cmocka_unit_test(test_many_words),
-        cmocka_unit_test(test_many_pieces),  cmocka_unit_test(test_named_twice),
-        cmocka_unit_test(test_odd_requests), cmocka_unit_test(test_few_of_many),
-        cmocka_unit_test(test_verbs),        cmocka_unit_test(test_vector),
-        cmocka_unit_test(test_many_vectors), cmocka_unit_test(test_bad_table),
-        cmocka_unit_test(test_find),         cmocka_unit_test(test_change),
-        cmocka_unit_test(test_same_index),   cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_many_words),
+        cmocka_unit_test(test_many_pieces),
+        cmocka_unit_test(test_named_twice),
+        cmocka_unit_test(test_odd_requests),
+        cmocka_unit_test(test_few_of_many),
+        cmocka_unit_test(test_verbs),
+        cmocka_unit_test(test_verbs_of_request),
+        cmocka_unit_test(test_read_request),
+        cmocka_unit_test(test_long_request),
+        cmocka_unit_test(test_vector),
+        cmocka_unit_test(test_many_vectors),
+        cmocka_unit_test(test_bad_table),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_change),
+        cmocka_unit_test(test_same_index),
+        cmocka_unit_test(test_torture),
     };
 
     return cmocka_run_group_tests_name("route", tests, NULL, NULL);

@@ -67,7 +67,8 @@ static void test_best(void **state)
 
 static void test_join(void **state)
 {
-    struct mo_row_parts p = {.scale = 0.3f, .kind = 5, .bonus = 0.1f};
+    struct mo_row_parts p = {.scale = 0.3f,
+                             .v = {{5, 0.1f}, {8, -0.05f}, {1, 0.3f}}};
     float words[LEN], scores[LEN], w[LEN], s[LEN];
     uint32_t kinds[LEN];
 
@@ -85,8 +86,9 @@ static void test_join(void **state)
             float word = p.most > 0 ? words[i] / p.most : words[i];
             float score = word + scores[i] / p.scale;
 
-            if (kinds[i] & p.kind)
-                score += p.bonus;
+            for (size_t k = 0; k < MO_ROW_BONUSES; k++)
+                if (kinds[i] & p.v[k].kinds)
+                    score += p.v[k].bonus;
             assert_true(w[i] == (i < n ? word : words[i]));
             assert_true(s[i] == (i < n ? score : scores[i]));
         }

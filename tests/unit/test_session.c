@@ -432,6 +432,46 @@ static void test_adoption_table(void **state)
     }
 }
 
+/* Files that only another machine has. */
+static void test_elsewhere(void **state)
+{
+    static const struct {
+        const char *name, *first, *second;
+        bool dies;
+        enum mo_workspace workspace;
+        bool elsewhere;
+    } rows[] = {
+        {"another machine", "a:/x", "b:/x", true, MO_WORKSPACE_LOST, true},
+        {"another directory", "a:/x", "a:/y", true, MO_WORKSPACE_LOST, true},
+        {"the same", "a:/x", "a:/x", true, MO_WORKSPACE_LOST, false},
+        {"any machine", "", "", true, MO_WORKSPACE_LOST, false},
+        {"it was any machine", "", "b:/x", true, MO_WORKSPACE_LOST, false},
+        {"renamed, it lives", "a:/x", "b:/x", false, MO_WORKSPACE_KEPT, false},
+    };
+    struct world w;
+    struct user u;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        world_open(&w);
+        put(w.bs.place, sizeof(w.bs.place), mo_span_cstr(rows[i].first));
+        hold_ready(&w, &u, "s1");
+        check_row(rows[i].name, !u.elsewhere);
+        release(&w, &u);
+        if (rows[i].dies)
+            die(record_of(&w, u.box), MO_BOX_KILLED, false);
+        put(w.bs.place, sizeof(w.bs.place), mo_span_cstr(rows[i].second));
+        hold_ready(&w, &u, "s1");
+        check_row(rows[i].name, u.workspace == rows[i].workspace);
+        check_row(rows[i].name, u.elsewhere == rows[i].elsewhere);
+        release(&w, &u);
+        hold_ready(&w, &u, "s1");
+        check_row(rows[i].name, u.workspace == MO_WORKSPACE_KEPT);
+        check_row(rows[i].name, !u.elsewhere);
+        world_close(&w);
+    }
+}
+
 static void test_never_starts(void **state)
 {
     struct world w;
@@ -818,7 +858,22 @@ static void test_idle_rows(void **state)
     world_close(&w);
 }
 
-static void test_orphans(void **state)
+/* A warm box that a session took: its label does not say so. */
+static struct record *take_warm(struct world *w, struct user *u, const char *id)
+{
+    struct record *r;
+
+    hold_ready(w, u, id);
+    release(w, u);
+    r = record_of(w, u->box);
+    assert_non_null(r);
+    r->session[0] = '\0';
+    (void)snprintf(r->instance, sizeof(r->instance), "dead");
+    return r;
+}
+
+/* part: rows in a part of the driver's list. */
+static void check_orphans(size_t part, unsigned parts)
 {
     static const struct {
         const char *name, *session, *instance;
@@ -833,27 +888,42 @@ static void test_orphans(void **state)
         {"warm, ours", "", "me", true},
         {"row names another", "s1", "dead", false},
     };
-    struct record *r[MO_COUNT(rows)], *own;
+    struct record *r[MO_COUNT(rows)], *first, *last;
     struct world w;
     struct user u;
 
-    (void)state;
     world_open(&w);
+    w.part = part;
     w.dead = "dead";
     (void)hold_lease(&w.store, "instance:alive", "alive", NULL);
-    hold_ready(&w, &u, "s1");
-    release(&w, &u);
-    own = record_of(&w, u.box); /* was warm, and its label stays so */
-    own->session[0] = '\0';
-    (void)snprintf(own->instance, sizeof(own->instance), "dead");
+    first = take_warm(&w, &u, "s1");
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         r[i] = record_new(&w, rows[i].session, rows[i].instance);
+    last = take_warm(&w, &u, "s2");
+    w.parts = 0;
     sweep(&w);
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         check_row(rows[i].name, r[i]->used == rows[i].stays);
-    assert_non_null(record_of(&w, u.box));
+    assert_true(first->used);
+    assert_true(last->used);
     assert_int_equal(mo_sessions_stats(w.ss).swept, 5);
+    assert_int_equal(w.parts, parts);
     world_close(&w);
+}
+
+static void test_orphans(void **state)
+{
+    (void)state;
+    check_orphans(0, 1);
+}
+
+/* However short the parts are, one sweep judges every box. */
+static void test_orphans_in_parts(void **state)
+{
+    (void)state;
+    check_orphans(1, 11); /* ten, and the empty rest */
+    check_orphans(3, 4);
+    check_orphans(10, 2);
 }
 
 /* The first sweep comes by itself; nothing is removed that cannot be judged. */
@@ -1188,6 +1258,7 @@ int main(void)
         cmocka_unit_test(test_engine_returns),
         cmocka_unit_test(test_no_box_again),
         cmocka_unit_test(test_adoption_table),
+        cmocka_unit_test(test_elsewhere),
         cmocka_unit_test(test_never_starts),
         cmocka_unit_test(test_notified),
         cmocka_unit_test(test_store_away),
@@ -1205,6 +1276,7 @@ int main(void)
         cmocka_unit_test(test_active_and_running),
         cmocka_unit_test(test_idle_rows),
         cmocka_unit_test(test_orphans),
+        cmocka_unit_test(test_orphans_in_parts),
         cmocka_unit_test(test_sweep_without_store),
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_end_anywhen),

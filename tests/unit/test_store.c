@@ -406,13 +406,19 @@ static void test_again(void **state)
     assert_int_equal(f.w.conversation, 1);
     assert_int_equal(PUT(&f, "a", two), 0);
     assert_int_equal(f.w.seq, 2);
-    assert_int_equal(PUT(&f, "a", one), 0); /* only the last is looked at */
-    assert_int_equal(f.w.seq, 3);
+    assert_int_equal(PUT(&f, "a", one), 0); /* another one came between */
+    assert_int_equal(f.w.seq, 1);
     assert_int_equal(PUT(&f, "a", entry("one")), 0); /* said twice */
-    assert_int_equal(f.w.seq, 4);
+    assert_int_equal(f.w.seq, 3);
+    assert_int_equal(PUT(&f, "a", one), 0); /* the newest of them */
+    assert_int_equal(f.w.seq, 3);
     assert_int_equal(GET(&f, .kind = MO_READ_HISTORY, .session = S("a")), 0);
-    assert_int_equal(f.n, 4);
-    assert_true(row_is(&f, 1, "two") && row_is(&f, 3, "one"));
+    assert_int_equal(f.n, 3);
+    assert_true(row_is(&f, 1, "two") && row_is(&f, 2, "one"));
+    for (unsigned i = 0; i < MO_STORE_AGAIN; i++)
+        assert_int_equal(PUT(&f, "a", entry("more")), 0);
+    assert_int_equal(PUT(&f, "a", one), 0); /* too far back to be looked at */
+    assert_int_equal(f.w.seq, 4 + MO_STORE_AGAIN);
 
     /* another conversation does not know it */
     assert_int_equal(PUT(&f, "a", simple(MO_WRITE_FRESH, 0)), 0);

@@ -203,19 +203,15 @@ struct taken {
     struct mo_json list, map;
 };
 
+static const char *const choices[] = {"red", "blue", NULL};
+
 static const struct tb_field fields[] = {
     {"text", "A text.", TB_TEXT, true, offsetof(struct taken, text)},
     {"n", NULL, TB_INT, false, offsetof(struct taken, n), 1, 9},
     {"wait", NULL, TB_SECONDS, false, offsetof(struct taken, wait), 0, 60},
     {"flag", NULL, TB_BOOL, false, offsetof(struct taken, flag)},
-    {"choice",
-     NULL,
-     TB_CHOICE,
-     false,
-     offsetof(struct taken, choice),
-     0,
-     0,
-     {"red", "blue"}},
+    {"choice", NULL, TB_CHOICE, false, offsetof(struct taken, choice), 0, 0,
+     choices},
     {"list", NULL, TB_TEXTS, false, offsetof(struct taken, list)},
     {"map", NULL, TB_MAP, false, offsetof(struct taken, map)},
     {0},

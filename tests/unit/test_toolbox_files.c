@@ -4,7 +4,10 @@
 #include "mo_test.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <ftw.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "toolbox/box.h"
@@ -96,7 +99,7 @@ static const char *call(struct kit *k, const char *tool, const char *args)
 static void open_session(struct kit *k)
 {
     k->server = (struct tb_server){.tools = tb_tools,
-                                   .methods = tb_files_methods,
+                                   .methods = tb_methods,
                                    .word = tb_files_word,
                                    .instructions = "",
                                    .ctx = &k->box,
@@ -248,6 +251,52 @@ static void parts_of_a_file(void **state)
     tb_server_fini(&k->server);
 }
 
+/* A file of the workspace, last written so many seconds ago. */
+static void make_old(const struct kit *k, const char *name, time_t age)
+{
+    struct timespec at[2] = {{.tv_sec = time(NULL) - age},
+                             {.tv_sec = time(NULL) - age}};
+    char path[128];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", k->dir, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fclose(f);
+    assert_int_equal(utimensat(AT_FDCWD, path, at, 0), 0);
+}
+
+static bool is_there(const struct kit *k, const char *name)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", k->dir, name);
+    return access(path, F_OK) == 0;
+}
+
+/* A crash has left parts of files: the next file that is begun beside them
+ * removes them, and nothing else. */
+static void stale_parts(void **state)
+{
+    struct kit *k = *state;
+    unsigned fds = open_fds();
+
+    open_session(k);
+    make_old(k, ".mo-aaaaaaaaaaaa", 7200);
+    make_old(k, ".mo-bbbbbbbbbbbb", 60); /* may still be written */
+    make_old(k, ".mo-notes", 7200);      /* the person's own */
+    make_old(k, "old.txt", 7200);
+    assert_non_null(strstr(
+        call(k, "mo/files/write", "{\"path\":\"n.bin\",\"content\":\"\"}"),
+        ".mo-"));
+    assert_false(is_there(k, ".mo-aaaaaaaaaaaa"));
+    assert_true(is_there(k, ".mo-bbbbbbbbbbbb"));
+    assert_true(is_there(k, ".mo-notes"));
+    assert_true(is_there(k, "old.txt"));
+    assert_int_equal(open_fds(), fds);
+    tb_server_fini(&k->server);
+}
+
 /* A cancelled search frees everything. */
 static void cancelled_search(void **state)
 {
@@ -277,6 +326,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_tool, setup, teardown),
         cmocka_unit_test_setup_teardown(survive_no_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(parts_of_a_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(stale_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(cancelled_search, setup, teardown),
     };
 

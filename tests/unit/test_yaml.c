@@ -86,6 +86,58 @@ static void rows_become_json(void **state)
     }
 }
 
+/* As the yaml package of npm reads them, too (YAML 1.2, core schema). */
+static const struct {
+    const char *yaml, *json; /* json NULL: refused */
+} core[] = {
+    {"a: 1\nb: -007\nc: +1.50\nd: .5\ne: 1e3\nf: 1.\n",
+     "{\"a\":1,\"b\":-7,\"c\":1.50,\"d\":0.5,\"e\":1e3,\"f\":1}"},
+    {"a: 0x1F\nb: 0o17\nc: 1_000\nd: 1.2.3\ne: 1e\nf: '1'\n",
+     "{\"a\":31,\"b\":15,\"c\":\"1_000\",\"d\":\"1.2.3\",\"e\":\"1e\","
+     "\"f\":\"1\"}"},
+    {"a: True\nb: FALSE\nc: Null\nd: yes\n",
+     "{\"a\":true,\"b\":false,\"c\":null,\"d\":\"yes\"}"},
+    {"a: [Read, \"b c\", 'd', 2, true]\n",
+     "{\"a\":[\"Read\",\"b c\",\"d\",2,true]}"},
+    {"a: {b: c, d: [1, {}], \"e\": x:y,}\n",
+     "{\"a\":{\"b\":\"c\",\"d\":[1,{}],\"e\":\"x:y\"}}"},
+    {"a: []\nb: {}\n", "{\"a\":[],\"b\":{}}"},
+    {"a: >\n  one\n  two\n\n  three\nb: c\n",
+     "{\"a\":\"one two\\nthree\\n\",\"b\":\"c\"}"},
+    {"a: >-\n  one\n    deep\n  two\n", "{\"a\":\"one\\n  deep\\ntwo\"}"},
+    {"a: |+\n  one\n\nb: c\n", "{\"a\":\"one\\n\\n\",\"b\":\"c\"}"},
+    {"a: |\n\n  one \n", "{\"a\":\"\\none \\n\"}"},
+    {"a: .inf\n", NULL},
+    {"a: -.Inf\n", NULL},
+    {"a: .NaN\n", NULL},
+    {"a: 0xfffffffffffffff\n", NULL},
+    {"a: [b\n", NULL},
+    {"a: [b] c\n", NULL},
+    {"a: [b: c]\n", NULL},
+    {"a: [,]\n", NULL},
+    {"a: [&x b]\n", NULL},
+    {"a: ['b''c']\n", NULL},
+    {"a: {b}\n", NULL},
+    {"a: {b:\n", NULL},
+    {"a: {b: }\n", NULL},
+    {"a: [{-b :\n", NULL},
+    {"a: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]\n", NULL},
+};
+
+static void core_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(core); i++) {
+        mo_autobuf struct mo_buf b = {.max = 4096};
+        struct mo_err e = {0};
+        int rc = mo_yaml_core_to_json(mo_span_cstr(core[i].yaml), &b, &e);
+
+        if (core[i].json ? rc < 0 || !mo_span_is(mo_buf_view(&b), core[i].json)
+                         : rc != MO_EINVAL)
+            fail_msg("%s: %d %s %s", core[i].yaml, rc, e.msg, mo_buf_cstr(&b));
+    }
+}
+
 static void depth_is_limited(void **state)
 {
     mo_autobuf struct mo_buf in = {.max = 4096}, out = {.max = 4096};
@@ -118,6 +170,12 @@ static void torture_body(void *ctx)
         if (rc == 0)
             assert_string_equal(mo_buf_cstr(&b), rows[i].json);
     }
+    for (size_t i = 0; i < MO_COUNT(core); i++) {
+        mo_autobuf struct mo_buf b = {.max = 4096};
+
+        if (mo_yaml_core_to_json(mo_span_cstr(core[i].yaml), &b, NULL) == 0)
+            assert_string_equal(mo_buf_cstr(&b), core[i].json);
+    }
 }
 
 static void memory_may_fail(void **state)
@@ -129,9 +187,8 @@ static void memory_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_become_json),
-        cmocka_unit_test(depth_is_limited),
-        cmocka_unit_test(a_small_buffer),
+        cmocka_unit_test(rows_become_json), cmocka_unit_test(core_rows),
+        cmocka_unit_test(depth_is_limited), cmocka_unit_test(a_small_buffer),
         cmocka_unit_test(memory_may_fail),
     };
 

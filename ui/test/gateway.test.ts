@@ -36,7 +36,7 @@ describe('rows of the audit log', () => {
     expect(outcomeText(what)).toBe(text);
   });
   test('who, which tool, what there is to choose from', () => {
-    expect([whoOf(call('ok')), whoOf({ who: 'x' }), whoOf({ client: 'liar', who: 'y' }), whoOf({ peer: '::1' }), whoOf(null)]).toEqual(['it', 'x', 'y', '::1', '']);
+    expect([whoOf(call('ok')), whoOf({ who: 'x' }), whoOf({ client: 'liar', who: 'y' }), whoOf({ peer: '::1' }), whoOf(null)]).toEqual(['it', 'x', 'y', 'This computer', '']);
     expect([toolOf({ name: 'a' }), toolOf(call('ok'))]).toEqual(['a', 'read']);
     expect(choicesOf([row(call('ok')), row(call('error')), row(null), row({ name: 'a' })], toolOf)).toEqual(['a', 'read']);
   });

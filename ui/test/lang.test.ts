@@ -100,6 +100,13 @@ describe('texts', () => {
   test('the first language that is there', () => {
     expect(pick(['fr-CA', 'de-AT', 'en'], ['en', 'de'])).toBe('de');
     expect(pick(['xx'], ['en', 'de'])).toBe('en');
+    expect(pick(['zh'], ['en', 'zh'])).toBe('zh');
+    expect(pick(['zh-SG', 'en'], ['en', 'zh'])).toBe('zh');
+    for (const w of ['zh-TW', 'zh-Hant-HK', 'zh-hk', 'zh-MO']) {
+      expect(pick([w, 'zh', 'en-US', 'en'], ['en', 'zh'])).toBe('en');
+      expect(pick([w, 'zh', 'de'], ['en', 'de', 'zh'])).toBe('de');
+      expect(pick([w, 'zh-CN', 'en'], ['en', 'zh'])).toBe('zh'); // both are read
+    }
   });
   test('forms have one for all other numbers', () => {
     for (const key of Object.keys(en) as Key[]) {

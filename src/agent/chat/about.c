@@ -5,8 +5,9 @@
 
 #define RULE_TITLE_MAX 80
 
-static const char *const members[] = {"title",    "named", "pinned",
-                                      "archived", "tags",  "system"};
+static const char *const members[] = {"title", "named",  "pinned", "archived",
+                                      "tags",  "system", "offer"};
+static const char *const offers[] = {"all", "search", "code", "auto", "", NULL};
 
 /* --- titles -------------------------------------------------------------- */
 
@@ -136,6 +137,16 @@ static int put_system(struct mo_jw *w, struct mo_json v, struct mo_err *e)
     return 0;
 }
 
+static int put_offer(struct mo_jw *w, struct mo_json v, struct mo_err *e)
+{
+    if (!mo_json_str_in(v, offers))
+        return mo_fail(e, MO_EINVAL,
+                       "offer is \"all\", \"search\", \"code\", \"auto\", or "
+                       "empty for the configured one");
+    mo_jw_member_raw(w, "offer", mo_json_text(v));
+    return 0;
+}
+
 int mo_about_change(struct mo_json wish, struct mo_buf *change,
                     struct mo_err *e)
 {
@@ -144,13 +155,15 @@ int mo_about_change(struct mo_json wish, struct mo_buf *change,
     struct mo_json archived = mo_json_get(wish, "archived");
     struct mo_json tags = mo_json_get(wish, "tags");
     struct mo_json system = mo_json_get(wish, "system");
+    struct mo_json offer = mo_json_get(wish, "offer");
     struct mo_jw w = mo_jw_object(change);
     int rc = 0;
 
-    if (!title.p && !pinned.p && !archived.p && !tags.p && !system.p)
+    if (!title.p && !pinned.p && !archived.p && !tags.p && !system.p &&
+        !offer.p)
         return mo_fail(e, MO_EINVAL,
                        "the body is {title?, pinned?, archived?, tags?, "
-                       "system?}");
+                       "system?, offer?}");
     if (title.p)
         rc = put_title(&w, title, e);
     if (rc == 0 && pinned.p)
@@ -161,6 +174,8 @@ int mo_about_change(struct mo_json wish, struct mo_buf *change,
         rc = put_tags(&w, tags, e);
     if (rc == 0 && system.p)
         rc = put_system(&w, system, e);
+    if (rc == 0 && offer.p)
+        rc = put_offer(&w, offer, e);
     mo_jw_end(&w);
     if (rc == 0 && mo_buf_err(change))
         rc = mo_fail(e, mo_buf_err(change), "the request is too long");

@@ -1,12 +1,13 @@
 /* about.h - what a person says about a conversation: its title, whether it is
- * pinned or archived, its tags, its instructions.
+ * pinned or archived, its tags, its instructions, the tools it offers.
  *
  * They are members of the document that the session keeps (session_memory.h):
  *
  *   "title":"...","named":true,"pinned":true,"archived":true,"tags":["..."],
- *   "system":"..."
+ *   "system":"...","offer":"code"
  *
  * `system` are instructions for the model, behind those of the operator.
+ * `offer` is used in place of the configured `llm.tools`.
  *
  * Pure. A change is such a document with the members that change. */
 #ifndef MO_AGENT_CHAT_ABOUT_H
@@ -20,9 +21,8 @@
 #define MO_ABOUT_SYSTEM_MAX 8192 /* bytes of the instructions */
 #define MO_ABOUT_MAX        ((size_t)24 * 1024)
 
-/* Checks what a client wants ({title?, pinned?, archived?, tags?,
- * system?}) and writes
- * it as a change. A title is marked as given by hand. */
+/* Checks what a client wants ({title?, pinned?, archived?, tags?, system?,
+ * offer?}) and writes it as a change. A title is marked as given by hand. */
 int mo_about_change(struct mo_json wish, struct mo_buf *change,
                     struct mo_err *e);
 /* Writes the document with the change: its members replace those of the

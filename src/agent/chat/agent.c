@@ -2,6 +2,7 @@
  * lists of all conversations. */
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
+#include "agent/chat/doubts.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/network.h"
@@ -27,6 +28,7 @@ static void take_settings(struct mo_agent *a, const struct mo_agent_opts *o)
     a->o.steps = o->steps ? o->steps : MO_CHAT_STEPS_MAX;
     a->o.history_tokens = o->history_tokens ? o->history_tokens : 30000;
     a->o.instructions = o->instructions;
+    a->o.model_titles = o->model_titles;
 }
 
 struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
@@ -40,6 +42,7 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
     a->o = *o;
     take_settings(a, o);
     mo_map_init(&a->chats, MO_CHATS_MAX);
+    mo_list_init(&a->app_calls);
     mo_readers_init(a);
     mo_later_init(&a->later, free_agent);
     mo_chat_network_watch(a);
@@ -88,7 +91,7 @@ void mo_agent_close(struct mo_agent *a, uint64_t grace_ms,
 void mo_agent_check(struct mo_agent *a)
 {
     if (!a->closing || a->chats.len > 0 || a->ngateway_clients > 0 ||
-        a->nlooks > 0)
+        !mo_list_empty(&a->app_calls) || a->nlooks > 0)
         return;
     mo_timer_stop(a->loop, &a->ending);
     mo_loop_defer(a->loop, &a->later);
@@ -322,7 +325,8 @@ void mo_chat_say_as(struct mo_member *m, const struct mo_saying *s,
         mo_chat_ack(&ack, "bad_request", "the message's id is not valid");
         return;
     }
-    if (s->again && mo_chat_was_said(c, s->id, &ack))
+    if ((s->again && mo_chat_was_said(c, s->id, &ack)) ||
+        mo_doubts_was_said(c, m->name, s->text, &ack))
         return;
     if (c->nqueue >= MO_CHAT_QUEUE_MAX) {
         mo_chat_ack(&ack, "busy",

@@ -41,6 +41,8 @@ void mo_call_span_decided(struct call *k, bool yes)
     struct mo_trace_span *s = NULL;
 
     if (k->held_ns)
+        k->times.decided = mo_wall_ms();
+    if (k->held_ns && k->chat->turn.span)
         s = mo_trace_child_since(k->chat->turn.span, "wait for approval",
                                  k->held_ns);
     k->held_ns = 0;
@@ -53,11 +55,12 @@ void mo_call_span_decided(struct call *k, bool yes)
     mo_trace_end(s);
 }
 
-void mo_call_span_route(const struct call *k, uint64_t since)
+void mo_call_span_route(struct call *k, uint64_t since)
 {
     struct mo_trace_span *s =
         mo_trace_child_since(k->chat->turn.span, "route", since);
 
+    k->times.route_us = (mo_now_ns() - since) / 1000;
     if (!s)
         return;
     if (k->routed && k->tool) {

@@ -18,9 +18,11 @@
  */
 #include "agent/chat/calls.h"
 
+#include "agent/chat/apps.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
+#include "agent/chat/script_calls.h"
 #include "agent/chat/turn.h"
 
 #include "mcp/content.h"
@@ -64,6 +66,7 @@ static void put_call_doc(struct mo_buf *b, const struct call *k, bool bare)
         mo_jw_member(&w, "server", k->tool->def.server);
         mo_jw_member(&w, "tool", k->tool->def.name);
     }
+    mo_script_put_origin(&w, k);
     put_args(&w, k, bare);
     mo_jw_member(&w, "digest", mo_span_cstr(k->digest));
     mo_jw_member_u64(&w, "expires", k->expires);
@@ -83,6 +86,17 @@ static void put_call_doc(struct mo_buf *b, const struct call *k, bool bare)
     mo_jw_end(&w);
 }
 
+void mo_chat_call_put(struct mo_buf *docs, const struct call *k)
+{
+    put_call_doc(docs, k, false);
+}
+
+const char *mo_chat_call_stopped(const struct call *k)
+{
+    return k->parent && !k->chat->turn.cancel ? "The script ended."
+                                              : "The person stopped this call.";
+}
+
 /* --- making and dropping ------------------------------------------------- */
 
 struct call *mo_chat_calls_new(struct chat *c)
@@ -100,11 +114,13 @@ struct call *mo_chat_calls_new(struct chat *c)
     mo_buf_init(&k->reason, REASON_MAX);
     mo_buf_init(&k->content, MO_STORE_DOC_MAX);
     mo_buf_init(&k->route, ROUTE_MAX);
+    mo_buf_init(&k->raw, MO_SCRIPT_RESULT_MAX);
+    mo_buf_init(&k->app, MO_APPS_RESULT_MAX);
     mo_list_push(&c->calls.list, &k->node);
     return k;
 }
 
-static void call_free(struct call *k)
+void mo_chat_call_free(struct call *k)
 {
     mo_chat_ack(&k->ack, "closed", "the session ended");
     mo_call_span_end(k);
@@ -118,6 +134,9 @@ static void call_free(struct call *k)
     mo_buf_fini(&k->reason);
     mo_buf_fini(&k->content);
     mo_buf_fini(&k->route);
+    mo_buf_fini(&k->raw);
+    mo_script_free(k);
+    mo_buf_fini(&k->app);
     mo_chat_router_free(k);
     mo_stand_in_free(k);
     mo_free(k);
@@ -126,7 +145,7 @@ static void call_free(struct call *k)
 void mo_chat_calls_drop(struct chat *c)
 {
     mo_list_each_entry_safe (k, &c->calls.list, struct call, node)
-        call_free(k);
+        mo_chat_call_free(k);
     mo_timer_stop(c->agent->loop, &c->calls.expiry);
 }
 
@@ -219,13 +238,21 @@ static bool send_results_if_ended(struct chat *c, struct call *last)
     mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (!call_has_ended(k))
             return false;
+        if (k->parent) /* its result is the script's */
+            continue;
         v[n++] = (struct mo_entry_result){
             mo_span_cstr(k->key),  mo_buf_view(&k->id),
             mo_buf_view(&k->name), mo_buf_view(&k->content),
-            k->is_error,           mo_call_state_name(k->state)};
+            k->is_error,           mo_call_state_name(k->state),
+            mo_buf_view(&k->app),  k->times};
     }
     mo_turn_results(c, v, n, last);
     return true;
+}
+
+void mo_chat_calls_check(struct chat *c)
+{
+    (void)send_results_if_ended(c, NULL);
 }
 
 /* Writes for one change of state: the move and its audit row. last: the results
@@ -252,6 +279,13 @@ static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
     return 2;
 }
 
+size_t mo_chat_call_put_move(struct call *k, unsigned from,
+                             enum mo_call_state to, struct mo_write *w,
+                             struct mo_buf *doc)
+{
+    return put_move(k, from, to, k->parent != NULL, w, doc);
+}
+
 size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
                              struct mo_buf *doc)
 {
@@ -263,7 +297,8 @@ static int write_move(struct call *k, unsigned from, enum mo_call_state to,
 {
     struct mo_write w[MO_OUTCOME_WRITES];
     mo_autobuf struct mo_buf doc = {.max = 2 * MO_STORE_DOC_MAX};
-    size_t n = put_move(k, from, to, false, w, &doc);
+    bool last = k->parent && to != MO_CALL_PENDING && to != MO_CALL_RUNNING;
+    size_t n = put_move(k, from, to, last, w, &doc);
     int rc = mo_buf_err(&doc)
                  ? mo_fail(e, doc.err, "the call is too large to store")
                  : mo_chat_write(k->chat, w, n, done, k, e);
@@ -300,7 +335,7 @@ void mo_chat_calls_strip(struct chat *c, const struct call *last)
     struct mo_err e;
 
     mo_list_each_entry (k, &c->calls.list, struct call, node) {
-        if (k == last || keeps_arguments(k))
+        if (k == last || k->parent || keeps_arguments(k))
             continue;
         put_call_doc(&docs, k, true);
         w[n] = (struct mo_write){.kind = MO_WRITE_MOVE,
@@ -315,18 +350,27 @@ void mo_chat_calls_strip(struct chat *c, const struct call *last)
         (void)mo_chat_write(c, w, n, on_row_written, NULL, &e);
 }
 
+/* Tells members, and the script that made the call. */
+static void tell_outcome(struct call *k)
+{
+    mo_chat_event_output(k);
+    mo_script_call_ended(k);
+}
+
 void mo_chat_calls_outcome_written(struct call *k)
 {
     k->writing = false;
-    mo_chat_event_output(k);
+    tell_outcome(k);
 }
 
+/* An outcome that is not stored does not end the turn: it is in the results,
+ * and if those cannot be stored either, that is told. */
 static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct call *k = arg;
 
     if (why)
-        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+        mo_chat_log(c, MO_WARN, 0, why, "the outcome of a call is not stored");
     mo_chat_calls_outcome_written(k);
     (void)send_results_if_ended(c, NULL);
 }
@@ -342,11 +386,14 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
 
     k->running = NULL;
     k->started = k->in_line = false;
+    mo_script_end(k);
     k->state = to;
     mo_chat_elicit_drop(k);
     mo_chat_call_arm_idle(k);
     mo_call_span_end(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
+    k->times.ended = mo_wall_ms();
+    k->times.began = k->times.ended - k->took_ms;
     mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
     mo_chat_log_outcome(k);
     if (c->state == CHAT_ENDING) {
@@ -359,6 +406,7 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
             &k->content, MO_SPAN("The tool's result is too large to store."));
         k->is_error = true;
     }
+    mo_script_note(k);
     left = mo_take_ptr(&k->left);
     ended = send_results_if_ended(c, k);
     if (!ended &&
@@ -413,10 +461,22 @@ void mo_chat_calls_arm(struct chat *c)
 
 static void ask_person(struct call *k)
 {
-    if (k->chat->turn.span)
-        k->held_ns = mo_now_ns();
+    k->held_ns = mo_now_ns();
+    k->times.asked = mo_wall_ms();
     mo_chat_event_approval(k);
     mo_chat_call_tell(k, "approval.waiting", false);
+}
+
+void mo_chat_call_begin(struct call *k)
+{
+    if (k->state == MO_CALL_RUNNING) {
+        mo_chat_call_run(k);
+    } else if (k->state == MO_CALL_PENDING && !k->chat->turn.cancel) {
+        ask_person(k);
+    } else if (k->state == MO_CALL_REJECTED) {
+        audit_denied(k);
+        tell_outcome(k);
+    }
 }
 
 void mo_chat_calls_begin(struct chat *c)
@@ -426,12 +486,8 @@ void mo_chat_calls_begin(struct chat *c)
     mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
             runs = true;
-        else if (k->state == MO_CALL_PENDING && !c->turn.cancel)
-            ask_person(k);
-        else if (k->state == MO_CALL_REJECTED) {
-            audit_denied(k);
-            mo_chat_event_output(k);
-        }
+        else
+            mo_chat_call_begin(k);
     }
     if (runs)
         mo_chat_event_thinking(c);
@@ -491,7 +547,7 @@ static void on_recorded(void *ctx, const struct mo_err *why)
     else if (why)
         mo_chat_call_skip(k, "the audit log cannot be written (%s)", why->msg);
     else if (k->canceled)
-        mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+        mo_chat_call_fail(k, MO_CALL_DONE, "%s", mo_chat_call_stopped(k));
     else
         mo_chat_call_run(k);
 }
@@ -545,7 +601,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
     if (c->state == CHAT_ENDING)
         return;
     if (!approved) {
-        mo_chat_event_output(k);
+        tell_outcome(k);
         (void)send_results_if_ended(c, NULL);
         return;
     }
@@ -578,7 +634,7 @@ static void on_noted(struct chat *c, void *arg, const struct mo_err *why)
     if (c->state == CHAT_ENDING)
         return;
     if (c->turn.cancel || k->canceled)
-        mo_chat_call_reject(k, "cancel", "The person stopped this call.");
+        mo_chat_call_reject(k, "cancel", mo_chat_call_stopped(k));
     mo_chat_calls_arm(c);
 }
 
@@ -630,7 +686,7 @@ static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
     if (c->state == CHAT_ENDING)
         return;
     if (c->turn.cancel || k->canceled) {
-        mo_chat_call_reject(k, "cancel", "The person stopped this call.");
+        mo_chat_call_reject(k, "cancel", mo_chat_call_stopped(k));
         return;
     }
     ask_person(k);
@@ -676,7 +732,7 @@ void mo_chat_calls_cancel(struct chat *c)
         else if (k->tool_check)
             mo_chat_call_stop_check(k);
         else if (k->in_line)
-            mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+            mo_chat_call_fail(k, MO_CALL_DONE, "%s", mo_chat_call_stopped(k));
         else if (k->state == MO_CALL_PENDING && !k->writing &&
                  c->state == CHAT_CALLS)
             mo_chat_call_reject(k, "cancel", "The person stopped the turn.");

@@ -29,6 +29,7 @@ struct call {
     struct mo_buf id;               /* the provider's, may be empty */
     struct mo_buf name, args, reason, content;
     struct mo_buf route;       /* JSON, if another server ran it; else empty */
+    struct mo_buf app;         /* JSON for the tool's app: apps.h; or empty */
     struct stand_in *stand_in; /* its server is down: router.c; or NULL */
     char digest[MO_EXACT_DIGEST];
     char before[MO_EXACT_DIGEST]; /* of the arguments before an edit; or "" */
@@ -39,7 +40,9 @@ struct call {
     uint64_t deadline;        /* mo_now_ns(): the approval times out */
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
-    uint64_t held_ns;              /* traced: when a person was asked; or 0 */
+    uint64_t held_ns;              /* when a person was asked; or 0 */
+    uint64_t used_ns;              /* when its box was asked for; or 0 */
+    struct mo_entry_times times;   /* of the trace */
     struct mo_trace_span *span;    /* while it runs; NULL: it is not recorded */
     struct tool_check *tool_check; /* checks whether the tool changed: run.c */
     struct mo_call *running;
@@ -52,6 +55,7 @@ struct call {
     struct ack ack;              /* of the decision that is being written */
     int kept;          /* 1: the decision is remembered; -1: it failed */
     const char *by;    /* "person", "rule", "remembered", "time", "cancel",
+                        * "ahead" (script_grant.h; `who` gave it),
                         * or a mode of chat_mode.h ("mode:reads"), which the
                         * person `who` has set */
     char who[WHO_MAX]; /* the member who decided; or empty */
@@ -60,6 +64,18 @@ struct call {
     uint64_t panel;            /* MO_ANSWERED_PANEL: its digest */
     struct mo_said said;       /* who have approved, of a panel; stored */
     struct mo_buf shown; /* arguments before an edit that is being written */
+    bool is_denied;      /* refused by a rule, a pin or a switch */
+    /* script_calls.h: */
+    struct script *script; /* it runs a script that may make calls; or NULL */
+    struct call *parent;   /* the script that made this call; or NULL */
+    uint64_t frame;        /* its id there */
+    uint64_t line;         /* of the script; 0: unknown */
+    struct mo_buf raw;     /* the result as the script gets it */
+    struct script_grants *grants; /* of a script: script_grant.c; or NULL */
+    size_t grant;  /* number of the grant it took, from 1; or 0 */
+    bool is_fresh; /* it is not stored yet */
+    bool is_noted; /* in the list of the script */
+    bool is_over;  /* answered: it is freed from the loop */
 };
 
 struct call *mo_chat_calls_new(struct chat *c); /* NULL: out of memory */
@@ -79,12 +95,25 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
                             struct mo_buf *docs);
 /* The calls are stored: asks for approval, runs the allowed ones. */
 void mo_chat_calls_begin(struct chat *c);
+/* The same for one call of a script. */
+void mo_chat_call_begin(struct call *k);
+void mo_chat_call_free(struct call *k);
+/* Appends the document of the call's row. */
+void mo_chat_call_put(struct mo_buf *docs, const struct call *k);
+/* The words for a call that was stopped before it was sent. */
+const char *mo_chat_call_stopped(const struct call *k);
+/* Its move to another state with the audit row, as MO_OUTCOME_WRITES writes. */
+size_t mo_chat_call_put_move(struct call *k, unsigned from,
+                             enum mo_call_state to, struct mo_write *w,
+                             struct mo_buf *doc);
 /* After a restart: looks up the calls of the last entry in the store.
  * mo_chat_calls_recovered() follows, or mo_chat_fail(). */
 int mo_chat_calls_recover(struct chat *c, struct mo_json entry,
                           struct mo_err *e);
 void mo_chat_calls_recovered(struct chat *c); /* all were read: goes on */
 void mo_chat_calls_cancel(struct chat *c);
+/* If all calls have ended, passes their results on. */
+void mo_chat_calls_check(struct chat *c);
 
 #define MO_OUTCOME_WRITES 2
 /* The outcome of a call as MO_OUTCOME_WRITES writes; doc must live as long as
@@ -128,7 +157,7 @@ void mo_call_span_end(struct call *k);
 /* A person has decided, or time has. */
 void mo_call_span_decided(struct call *k, bool yes);
 /* Its tool was chosen by the router, since then. */
-void mo_call_span_route(const struct call *k, uint64_t since);
+void mo_call_span_route(struct call *k, uint64_t since);
 
 /* --- verdict.c: which calls may run ----------------------------------------
  */
@@ -136,6 +165,10 @@ void mo_call_span_route(const struct call *k, uint64_t since);
 /* Adds the calls of a reply to the chat, each with its verdict. */
 int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
                        struct mo_err *e);
+/* Fills in a new call and judges it. A call of a script may name any tool of
+ * the conversation's servers. */
+int mo_chat_call_take(struct call *k, const struct mo_llm_call *from,
+                      struct mo_err *e);
 /* Rejects a call. The text is the result the model gets. */
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -182,6 +215,10 @@ int mo_chat_call_take_args(struct call *k, struct mo_json args,
 void mo_chat_call_run(struct call *k);
 /* Counts it for its person; then mo_chat_call_start() follows, or it ends. */
 void mo_chat_call_count(struct call *k);
+/* Counts a call for the person who pays. */
+enum mo_budget_answer mo_turn_budget_call(const struct chat *c,
+                                          struct mo_budget_ask *ask,
+                                          struct mo_budget_no *no);
 void mo_chat_call_start(struct call *k);
 void mo_chat_calls_next(struct chat *c); /* a call ended: runs waiting ones */
 
@@ -190,6 +227,13 @@ void mo_chat_calls_next(struct chat *c); /* a call ended: runs waiting ones */
 int mo_chat_call_check_tool(struct call *k, struct mo_span server,
                             struct mo_err *e);
 void mo_chat_call_send(struct call *k); /* to its tool's server */
+/* Checks the call, records it and sends a request for it. False: it was ended
+ * instead, and o->done will not be called. */
+bool mo_chat_call_request(struct call *k, struct mo_conn *conn,
+                          const char *method, const struct mo_buf *params,
+                          struct mo_call_opts *o);
+/* Ends a running call whose request got no result. */
+void mo_chat_call_no_result(struct call *k, const struct mo_reply *r);
 /* Stops reading the list and ends the call. */
 void mo_chat_call_stop_check(struct call *k);
 /* Restarts the idle timer, or pauses it while a question is open. */
@@ -202,6 +246,8 @@ bool mo_chat_router_is_run(const struct call *k); /* a call of execute? */
 /* Replaces tool and arguments by those execute would use. If it would run
  * nothing, nothing changes. */
 void mo_chat_router_choose(struct call *k);
+/* Takes the tool of a server by its name; none: nothing changes. */
+void mo_chat_router_named(struct call *k, struct mo_span name);
 /* Restores the replacement after a restart. */
 void mo_chat_router_recall(struct call *k, struct mo_json kept);
 void mo_chat_router_free(struct call *k);

@@ -9,12 +9,16 @@
 #include "agent/chat/branching.h"
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
+#include "agent/chat/doubts.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
+#include "agent/chat/images.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/readers.h"
 #include "agent/chat/session_memory.h"
+#include "agent/chat/skills.h"
+#include "agent/chat/titles.h"
 #include "agent/chat/tools_off.h"
 #include "agent/chat/turn.h"
 
@@ -101,6 +105,8 @@ void mo_chat_resume(struct chat *c)
     struct mo_err e;
 
     mo_chat_recall_asker(c);
+    if (role == MO_ENTRY_USER)
+        mo_doubts_resumed(c, last);
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
         mo_turn_begin(c);
         mo_chat_greet_new(c);
@@ -176,6 +182,8 @@ void mo_chat_tools(struct chat *c, const struct mo_err *why)
         return;
     }
     if (c->state != CHAT_OPENING) {
+        if (c->skills)
+            mo_chat_event_skills(c);
         mo_turn_tools(c);
         mo_chat_settle(c);
         return;
@@ -292,6 +300,8 @@ void mo_chat_finish(struct chat *c, const char *reason,
         return;
     if (c->turn.asking)
         mo_llm_cancel(c->turn.asking);
+    mo_titles_stop(c);
+    mo_chat_images_stop(c);
     mo_chat_event_closed(c, reason);
     mo_chat_move(c, CHAT_ENDING);
     mo_load_tools_stop(c);
@@ -324,6 +334,7 @@ void mo_chat_free(struct chat *c)
 
     mo_readers_chat_gone(c);
     mo_chat_sleep_drop(c);
+    mo_titles_free(c);
     mo_later_cancel(&c->later);
     mo_later_cancel(&c->soon);
     mo_timer_stop(a->loop, &c->calls.expiry);
@@ -332,11 +343,12 @@ void mo_chat_free(struct chat *c)
     if (c->hold)
         mo_session_release(c->hold);
     mo_chat_queue_drop(c);
+    mo_chat_images_free(c);
     mo_chat_calls_drop(c);
     mo_trace_end(mo_take_ptr(&c->turn.span));
     mo_gateway_client_drop(c);
     c->transcript.unkept = NULL;
-    mo_free(c->unsure);
+    mo_doubts_drop(c);
     mo_chat_forget_entries(c);
     mo_branches_fini(&c->transcript.branches);
     mo_chat_ack(&c->rereading, "closed", "the session has ended");
@@ -354,8 +366,10 @@ void mo_chat_free(struct chat *c)
     mo_buf_fini(&c->turn.shown);
     mo_buf_fini(&c->turn.thought);
     mo_tools_off_free(c);
+    mo_skills_free(c);
     mo_arena_fini(&c->remembered.arena);
     mo_buf_fini(&c->mode.known);
+    mo_buf_fini(&c->hints);
     mo_agent_forget(c);
     mo_free(c);
 }
@@ -401,8 +415,10 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_list_init(&c->members);
     mo_list_init(&c->transcript.list);
     mo_list_init(&c->queue);
+    mo_list_init(&c->doubts);
     mo_list_init(&c->calls.list);
     mo_list_init(&c->calls.questions);
+    mo_list_init(&c->calls.samples);
     mo_list_init(&c->blocked);
     mo_buf_init(&c->wanted, 256);
     mo_buf_init(&c->key, 4096);
@@ -417,6 +433,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_span(&c->key, j->key);
     mo_arena_init(&c->remembered.arena, REMEMBERED_BYTES);
     mo_buf_init(&c->mode.known, KNOWN_BYTES);
+    mo_buf_init(&c->hints, (size_t)64 * 1024);
     mo_later_init(&c->later, settle_later);
     mo_later_init(&c->soon, mo_write_ahead_ask);
     mo_timer_init(&c->calls.expiry, mo_chat_calls_expire);

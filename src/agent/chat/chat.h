@@ -53,8 +53,14 @@
 #define MO_CHAT_FIELDS    64 /* fields of a form */
 #define MO_CHAT_GRANT_MAX 32 /* of the id of a personal token, with the NUL */
 
-/* Client capabilities sent to servers: asking a person. */
-#define MO_AGENT_CAPABILITIES "{\"elicitation\":{\"form\":{},\"url\":{}}}"
+/* Client capabilities sent to servers: asking a person, and the model. */
+#define MO_AGENT_CAPABILITIES                                                  \
+    "{\"elicitation\":{\"form\":{},\"url\":{}},\"sampling\":{}}"
+/* The same where the page shows apps (mcp/app.h). */
+#define MO_AGENT_CAPABILITIES_APPS                                             \
+    "{\"elicitation\":{\"form\":{},\"url\":{}},\"sampling\":{},"               \
+    "\"extensions\":{\"io.modelcontextprotocol/ui\":{\"mimeTypes\":["          \
+    "\"text/html;profile=mcp-app\"]}}}"
 
 struct mo_agent;
 struct mo_member;
@@ -65,6 +71,7 @@ struct mo_agent_servers {
     struct mo_gateway *gateway; /* NULL: no servers */
     struct mo_endpoint *endpoint;
     enum mo_gw_expose offer; /* which tools the model is offered */
+    bool apps;               /* a page shows the apps of servers */
 };
 
 struct mo_agent_opts {
@@ -81,6 +88,7 @@ struct mo_agent_opts {
     unsigned steps;           /* 0: MO_CHAT_STEPS_MAX */
     uint64_t history_tokens;  /* 0: 30000 */
     struct mo_span instructions; /* system prompt; empty: the built-in one */
+    bool model_titles;           /* the model writes titles: titles.h */
 };
 
 struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
@@ -88,10 +96,10 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
 /* Marks the tools of servers as changed: every chat reloads them before its
  * next model request. */
 void mo_agent_stale(struct mo_agent *a);
-/* Takes approval_ms, steps, history_tokens and instructions of `o` and ignores
- * the rest. They hold from the next call and the next request on. A pending
- * call that is denied now is rejected. Each conversation picks its model again
- * before its next turn. */
+/* Takes approval_ms, steps, history_tokens, instructions and model_titles of
+ * `o` and ignores the rest. They hold from the next call and the next request
+ * on. A pending call that is denied now is rejected. Each conversation picks
+ * its model again before its next turn. */
 void mo_agent_reload(struct mo_agent *a, const struct mo_agent_opts *o);
 /* Changes what is said about an open conversation (about.h); change: the text
  * of a mo_about_change(). One that is not open here is refused (MO_EPOLICY):
@@ -120,6 +128,38 @@ typedef void mo_offer_fn(void *ctx, struct mo_span json,
 int mo_agent_ask_server(struct mo_agent *a, struct mo_span session,
                         const char *method, struct mo_span params,
                         mo_offer_fn *done, void *ctx, struct mo_err *e);
+/* --- apps of servers: apps.c --------------------------------------------- */
+
+struct mo_app_ask {
+    struct mo_span session, server;
+    struct mo_span app;    /* the URI of the app, as its tool names it */
+    struct mo_span tool;   /* to call: the server's own name */
+    struct mo_json args;   /* of the tool; none: no arguments */
+    struct mo_span digest; /* of the question that is answered; or empty */
+    struct mo_span uri;    /* to read, the server's own or the gateway's */
+    const char *who;       /* the person, for the audit log */
+    const char *door;      /* how they were admitted: struct mo_door; static */
+    bool is_operator;
+};
+/* Calls a tool for an app. The answer says what became of the call:
+ *
+ *   {"state":"done","result":{...}}       the result of the server
+ *   {"state":"ask","digest":"...","name":"...","args":{...}}
+ *                                         a person must approve: ask again with
+ *                                         the digest
+ *   {"state":"denied","reason":"..."}     by a rule, or the tool is not for
+ *                                         apps
+ *   {"state":"changed"}                   its server changed the tool
+ *   {"state":"failed","reason":"..."}     the server refused, or did not answer
+ *
+ * done() is called once, from the loop. */
+int mo_agent_app_call(struct mo_agent *a, const struct mo_app_ask *q,
+                      mo_offer_fn *done, void *ctx, struct mo_err *e);
+/* Reads a resource of the app's server:
+ * {"result":{...},"ui":{...},"refused":["https://..."]}; ui: the metadata of
+ * the resource, refused: domains that it asks for and does not get. */
+int mo_agent_app_read(struct mo_agent *a, const struct mo_app_ask *q,
+                      mo_offer_fn *done, void *ctx, struct mo_err *e);
 /* For crash tests: on_point() is called with the name of every step ("saving",
  * "asking", "keeping", "calls", "running", "outcome", "results", ...) before
  * the step does anything. */
@@ -217,7 +257,9 @@ struct mo_decision {
     struct mo_span args; /* edited arguments, need the digest; empty:
                           * unchanged */
     enum mo_remember remember;
-    struct mo_span conditions; /* MO_REMEMBER_ALWAYS: on the arguments */
+    struct mo_span conditions; /* MO_REMEMBER_ALWAYS: on the arguments;
+                                * MO_REMEMBER_NO: further calls of the script
+                                * (script_grant.h) */
 };
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,

@@ -12,6 +12,7 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
+#include "agent/chat/script_grant.h"
 #include "policy/connections.h"
 
 static const struct {
@@ -293,6 +294,8 @@ static int make_change(struct chat *c, struct change *x, struct mo_err *e)
         set_mode(c, x);
         return 0;
     }
+    if (mo_script_revoke(c, mo_span_cstr(x->grant)))
+        return 0;
     i = mo_session_memory_find(c, mo_span_cstr(x->grant));
     if (i == REMEMBERED_MAX)
         return mo_fail(e, MO_ENOTFOUND, "there is no such grant");
@@ -351,7 +354,8 @@ int mo_agent_change_approvals(struct mo_agent *a,
 
     if (c == NULL)
         return e->code;
-    if (by->grant.n && mo_session_memory_find(c, by->grant) == REMEMBERED_MAX)
+    if (by->grant.n && !mo_script_has_grant(c, by->grant) &&
+        mo_session_memory_find(c, by->grant) == REMEMBERED_MAX)
         return mo_fail(e, MO_ENOTFOUND, "there is no such grant");
     if (!by->grant.n && no)
         return mo_fail(e, MO_EPOLICY, "%s", no);

@@ -25,10 +25,9 @@ static int use_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
     return rc;
 }
 
-/* The id of the present model with its provider's name, because another one
- * may be the default by now. The provider "compatible" is configured as
- * OpenAI's with another address, so that is its name here. */
-static void put_model_id(const struct chat *c, struct mo_buf *b)
+/* The provider "compatible" is configured as OpenAI's with another address, so
+ * that is its name here. */
+void mo_chat_put_model_id(const struct chat *c, struct mo_buf *b)
 {
     const char *by = c->model.provider;
 
@@ -48,7 +47,7 @@ void mo_chat_repick(struct chat *c)
     struct mo_err e;
 
     c->repick = false;
-    put_model_id(c, &id);
+    mo_chat_put_model_id(c, &id);
     if (use_model(c, mo_buf_view(&id), &e) < 0)
         mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
 }

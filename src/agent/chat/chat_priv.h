@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "agent/chat/app_questions.h"
 #include "agent/chat/branch.h"
 #include "agent/chat/chat.h"
 #include "agent/chat/chat_mode.h"
@@ -93,6 +94,7 @@ struct turn {
     char id[ID_MAX];
     char asker[MO_PERSON_MAX];  /* who said its message; "": the operator */
     struct message *saying;     /* the message that is being written */
+    struct images *images;      /* of that message; or NULL */
     uint64_t began;             /* mo_now_ns() */
     struct mo_trace_span *span; /* NULL: it is not recorded */
     unsigned steps;             /* model requests so far */
@@ -115,6 +117,7 @@ struct step_calls {
     struct mo_list list;      /* struct call, in the model's order */
     struct mo_timer expiry;   /* the next approval timeout */
     struct mo_list questions; /* of servers: elicit.c */
+    struct mo_list samples;   /* likewise: sampling.c */
     unsigned recovering;      /* calls being looked up */
 };
 
@@ -136,6 +139,7 @@ struct chat {
     struct tool_load *tool_load;    /* tools are being loaded */
     struct gateway_client *gateway; /* connection to the gateway; or NULL */
     struct mo_list blocked;         /* changed tools: load_tools.c */
+    struct skills *skills;          /* NULL: none: skills.c */
     struct mo_buf troubles;         /* missing tools and why; each with a NUL */
 
     struct mo_model model;
@@ -154,7 +158,9 @@ struct chat {
     struct mo_list queue; /* struct message */
     unsigned nqueue;
     bool stalled; /* the first could not be stored; it waits for the next */
-    struct message *unsure; /* the last message, if it may not be stored */
+    struct mo_list doubts; /* messages that may be stored: doubts.h */
+    unsigned ndoubts;
+    struct doubt *settling; /* the store is asked about it; or NULL */
 
     struct turn turn;
     struct step_calls calls;
@@ -163,7 +169,12 @@ struct chat {
     unsigned writes;       /* callbacks that must come before it can end */
     struct remembered remembered;
     struct tools_off *off; /* NULL: nothing is switched off */
+    struct app_questions apps;
     struct chat_mode mode;
+    struct titling *titling; /* a title of the model: titles.c; or NULL */
+    bool titled;             /* it was asked for one, some time */
+    struct mo_buf hints;     /* about tools for scripts: script_tools.c */
+    char hints_of[ID_MAX];   /* the turn that they are for */
 };
 
 struct mo_agent {
@@ -179,6 +190,7 @@ struct mo_agent {
     struct mo_timer ending;    /* while closing waits for calls */
     uint64_t ends_at;          /* of that */
     unsigned ngateway_clients; /* connections to the gateway */
+    struct mo_list app_calls;  /* under way: apps.c */
     struct mo_gone gone;
     struct mo_later later;
     void (*opened)(void *ctx, struct mo_span session); /* or NULL */
@@ -228,6 +240,9 @@ void mo_chat_ack_ok(struct ack *a, struct mo_span extra);
 /* Chooses the model of a chat that is opening; mo_chat_read_history() follows.
  */
 void mo_chat_open_model(struct chat *c);
+/* The id of the present model with its provider's name, because another one
+ * may be the default by now. */
+void mo_chat_put_model_id(const struct chat *c, struct mo_buf *b);
 /* Takes over the present settings of the model's provider. If the model is
  * gone, members get an error and the old one stays. */
 void mo_chat_repick(struct chat *c);

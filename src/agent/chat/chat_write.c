@@ -98,15 +98,20 @@ static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
     (void)why; /* the audited action goes on either way */
 }
 
+/* Arguments are stored by their digest, unless audit.arguments keeps them. */
 void mo_chat_audit(struct chat *c, const struct mo_audit_row *row)
 {
+    mo_autobuf struct mo_buf whole = {.max = MO_STORE_DOC_MAX};
     mo_autobuf struct mo_buf doc = {.max = MO_STORE_DOC_MAX};
     struct mo_write w;
     struct mo_err e;
 
-    mo_audit_row_put(&doc, row);
+    mo_audit_row_put(row->args.n > 0 ? &whole : &doc, row);
+    if (row->args.n > 0)
+        (void)mo_audit_row_for_file(&doc, mo_buf_view(&whole),
+                                    mo_audit_has_arguments(c->agent->o.audit));
     w = mo_audit_row_write(mo_buf_view(&doc));
-    if (mo_buf_err(&doc) == 0)
+    if (mo_buf_err(&doc) == 0 && doc.len > 0)
         (void)mo_chat_write(c, &w, 1, on_audited, NULL, &e);
 }
 

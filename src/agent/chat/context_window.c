@@ -17,6 +17,9 @@
  * Summaries are made when no write is outstanding. An entry that is still being
  * written (seq 0) counts towards the size and is never summarised.
  *
+ * An image counts as some text, whatever its size; all of them together may
+ * take half of a request.
+ *
  * Limits: the configured number of tokens, the model's context window if it is
  * known and smaller, and a "too long" error of the provider. Token counts are
  * estimated from bytes; only the provider counts exactly. */
@@ -28,6 +31,7 @@
 #include "mcp/content.h"
 
 #define BYTES_PER_TOKEN 4u
+#define MEDIA_MAX       (MO_LLM_REQUEST_MAX / 2) /* bytes of images */
 #define SAID_LINE_MAX   ((size_t)240) /* one line of the program's summary */
 #define WINDOW_MIN      8192u         /* bytes; no model has a smaller window */
 #define SUMMARY_MIN     ((size_t)1024)
@@ -210,14 +214,15 @@ static uint64_t bytes_available(const struct chat *c)
 bool mo_context_window_is_over(const struct chat *c)
 {
     uint64_t used = c->transcript.summary ? c->transcript.summary->cost : 0,
-             n = 0;
+             n = 0, media = 0;
 
     for (struct entry *en = mo_chat_entry_after(c, last_summarised(c)); en;
          en = mo_chat_entry_after(c, en)) {
         used += is_sent(c, en) ? en->cost : 0;
+        media += is_sent(c, en) ? en->media : 0;
         n++;
     }
-    if (n > CHAT_HISTORY_MAX / 2 ||
+    if (n > CHAT_HISTORY_MAX / 2 || media > MEDIA_MAX ||
         used > c->agent->o.history_tokens * BYTES_PER_TOKEN)
         return true;
     return used > WINDOW_MIN && used > bytes_available(c);
@@ -228,13 +233,14 @@ bool mo_context_window_is_over(const struct chat *c)
 static uint64_t find_cut(const struct chat *c, uint64_t bytes)
 {
     const struct entry *en = mo_chat_entry_before(c, NULL);
-    uint64_t used = 0, oldest = 0;
+    uint64_t used = 0, media = 0, oldest = 0;
 
     for (; en; en = mo_chat_entry_before(c, en)) {
         if (!is_sent(c, en))
             continue;
         used += en->cost;
-        if (used > bytes && oldest > 0)
+        media += en->media;
+        if ((used > bytes || media > MEDIA_MAX / 2) && oldest > 0)
             break;
         if (is_user(en))
             oldest = en->seq;

@@ -17,6 +17,7 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
+#include "agent/chat/sampling.h"
 #include "codec/json/jschema.h"
 #include "codec/rpc.h"
 #include "mcp/client/form.h"
@@ -206,12 +207,14 @@ void mo_chat_elicit_drop(struct call *k)
         if (q->call == k)
             end_question(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
     }
+    mo_chat_sampling_drop(k);
 }
 
 void mo_chat_elicit_send_open(struct mo_member *m)
 {
     mo_list_each_entry (q, &m->chat->calls.questions, struct question, node)
         send_question(q, m);
+    mo_chat_sampling_send_open(m);
 }
 
 /* Returns NULL, or the reason why the question is refused. */
@@ -253,8 +256,10 @@ static void take_ask(struct call *k, struct mo_ask *a)
 {
     const char *why = "the call that the question belongs to is unknown";
 
-    if (a->kind != MO_ASK_ELICIT)
-        why = "this client supports elicitation only";
+    if (a->kind == MO_ASK_ROOTS)
+        why = "this client has no roots";
+    else if (k && a->kind == MO_ASK_SAMPLING)
+        why = mo_chat_sampling_take(k, a);
     else if (k)
         why = open_question(k, a);
     if (why)
@@ -276,8 +281,10 @@ void mo_chat_elicit_ask(struct chat *c, const struct mo_conn *conn,
              a);
 }
 
-void mo_chat_elicit_gone(struct mo_ask *ask)
+void mo_chat_elicit_gone(struct chat *c, struct mo_ask *ask)
 {
+    if (c && mo_chat_sampling_gone(c, ask))
+        return;
     if (ask->user)
         end_question(ask->user, MO_ANSWER_CANCEL, mo_span(NULL, 0), "server",
                      "");
@@ -303,6 +310,8 @@ void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
     struct mo_err e;
     int rc = 0;
 
+    if (q == NULL && mo_chat_sampling_answer(m, a, &ack))
+        return;
     if (q == NULL) {
         mo_chat_ack(&ack, "unknown_request",
                     "this question is not open any more");

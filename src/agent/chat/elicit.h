@@ -20,12 +20,23 @@ struct elicit_view { /* a question, as members see it */
     uint64_t expires;
 };
 
+struct sampling_view { /* a request for the model, as members see it */
+    const char *id, *call, *state;
+    struct mo_span server;
+    struct mo_json params; /* of the server, or as the person changed it */
+    bool is_edited;
+    unsigned tokens;
+    struct mo_span text; /* the answer, in review */
+    uint64_t expires;
+};
+
 /* A question from the box; ctx is the chat. */
 void mo_chat_elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a);
 /* A question from a server behind the gateway. c NULL: the chat was freed. */
 void mo_chat_elicit_ask(struct chat *c, const struct mo_conn *conn,
                         struct mo_ask *a);
-void mo_chat_elicit_gone(struct mo_ask *a);         /* the server withdrew it */
+/* The server withdrew it. c NULL: the chat was freed. */
+void mo_chat_elicit_gone(struct chat *c, struct mo_ask *a);
 void mo_chat_elicit_drop(struct call *k);           /* ends its questions */
 void mo_chat_elicit_send_open(struct mo_member *m); /* sends the open ones */
 

@@ -7,18 +7,43 @@
 
 #define SHOWN_MAX (4 * CHAT_HISTORY_MAX) /* also inside one turn */
 
-/* Bytes sent to a model. A provider's raw block is sent in place of the parsed
- * one. */
-static size_t cost_of(struct mo_json doc)
+/* An image costs a model as much as so many bytes of text, at most. */
+#define IMAGE_COST ((size_t)8 * 1024)
+
+/* Bytes that images take, and how many more than they cost. */
+static size_t count_images(struct mo_json list, size_t *over)
 {
-    size_t n = mo_json_get(doc, "results").n;
+    size_t n = 0;
 
-    mo_json_each (at, mo_json_get(doc, "blocks")) {
-        struct mo_json raw = mo_json_get(at.val, "raw");
-
-        n += raw.p ? raw.n : at.val.n;
+    mo_json_each (at, list) {
+        if (!mo_entry_is_image(at.val))
+            continue;
+        n += at.val.n;
+        *over += at.val.n > IMAGE_COST ? at.val.n - IMAGE_COST : 0;
     }
     return n;
+}
+
+/* Bytes sent to a model. A provider's raw block is sent in place of the parsed
+ * one. */
+static void count_costs(struct entry *en)
+{
+    struct mo_json blocks = mo_json_get(en->doc, "blocks");
+    struct mo_json results = mo_json_get(en->doc, "results");
+    size_t over = 0;
+
+    en->cost = results.n;
+    en->media = count_images(blocks, &over);
+    mo_json_each (at, blocks) {
+        struct mo_json raw = mo_json_get(at.val, "raw");
+
+        en->cost += raw.p ? raw.n : at.val.n;
+    }
+    mo_json_each (r, results) {
+        en->media += count_images(mo_json_get(r.val, "content"), &over);
+        over += mo_json_get(r.val, "app").n; /* for the page only */
+    }
+    en->cost -= over;
 }
 
 struct entry *mo_chat_entries_read(struct mo_span doc)
@@ -35,7 +60,7 @@ struct entry *mo_chat_entries_read(struct mo_span doc)
     }
     en->doc = parsed.root;
     en->seq = en->at = 0;
-    en->cost = cost_of(en->doc);
+    count_costs(en);
     en->role = mo_entry_role(en->doc);
     return en;
 }

@@ -17,7 +17,8 @@ struct chat;
 struct entry {
     struct mo_list node;
     uint64_t seq, at; /* seq 0: it is being written; at: wall ms */
-    size_t cost;      /* estimated bytes sent to a model */
+    size_t cost;      /* estimated bytes sent to a model; of text */
+    size_t media;     /* bytes of images */
     enum mo_entry_role role;
     uint64_t id; /* unique within the chat */
     struct mo_json doc;

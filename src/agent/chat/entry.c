@@ -34,38 +34,59 @@ bool mo_entry_for_model(enum mo_entry_role r)
 
 /* --- writing ------------------------------------------------------------- */
 
-static void put_blocks(struct mo_jw *w, struct mo_span text)
+static void put_blocks(struct mo_jw *w, struct mo_span text,
+                       struct mo_span more)
 {
     mo_jw_member_arr(w, "blocks");
     if (text.n > 0)
         mo_content_put_block(w, text);
+    if (more.n > 0)
+        mo_jw_raw(w, more);
     mo_jw_end(w);
 }
 
-static void put_message(struct mo_buf *b, const char *role, bool is_auto,
-                        const struct mo_span names[2], struct mo_span text)
+struct said {
+    const char *role;
+    bool is_auto;
+    struct mo_span id, by, text, more;
+};
+
+static void put_message(struct mo_buf *b, const struct said *s)
 {
     struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_member(&w, "role", mo_span_cstr(role));
-    mo_jw_member_opt(&w, "id", names[0]);
-    mo_jw_member_opt(&w, "by", names[1]);
-    if (is_auto)
+    mo_jw_member(&w, "role", mo_span_cstr(s->role));
+    mo_jw_member_opt(&w, "id", s->id);
+    mo_jw_member_opt(&w, "by", s->by);
+    if (s->is_auto)
         mo_jw_member_bool(&w, "auto", true);
-    put_blocks(&w, text);
+    put_blocks(&w, s->text, s->more);
     mo_jw_end(&w);
 }
 
 void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
                       struct mo_span by, struct mo_span text)
 {
-    put_message(b, role, false, (const struct mo_span[2]){id, by}, text);
+    put_message(b, &(const struct said){
+                       .role = role, .id = id, .by = by, .text = text});
+}
+
+void mo_entry_said(struct mo_buf *b, struct mo_span id, struct mo_span by,
+                   struct mo_span text, struct mo_span images)
+{
+    put_message(
+        b,
+        &(const struct said){
+            .role = "user", .id = id, .by = by, .text = text, .more = images});
 }
 
 void mo_entry_auto(struct mo_buf *b, struct mo_span id, struct mo_span by,
                    struct mo_span text)
 {
-    put_message(b, "user", true, (const struct mo_span[2]){id, by}, text);
+    put_message(
+        b,
+        &(const struct said){
+            .role = "user", .is_auto = true, .id = id, .by = by, .text = text});
 }
 
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
@@ -73,7 +94,8 @@ void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member(&w, "role", MO_SPAN("assistant"));
-    put_blocks(&w, text.n > 0 ? text : MO_SPAN("(stopped by the person)"));
+    put_blocks(&w, text.n > 0 ? text : MO_SPAN("(stopped by the person)"),
+               mo_span(NULL, 0));
     mo_jw_member(&w, "stop", MO_SPAN("canceled"));
     if (text.n == 0)
         mo_jw_member_bool(&w, "placeholder", true);
@@ -146,10 +168,16 @@ static void put_left_out(struct mo_jw *w, struct mo_json block,
     mo_content_put_block(w, mo_span(text, (size_t)n));
 }
 
+bool mo_entry_is_image(struct mo_json block)
+{
+    return mo_json_str_eq(mo_json_get(block, "type"), MO_SPAN("image")) &&
+           mo_json_is(mo_json_get(block, "data"), MO_JSON_STRING);
+}
+
 /* Copies whole blocks while they fit; the first text block that does not fit is
- * cut. */
+ * cut. Images are kept up to `end` bytes of the entry. */
 static void put_content(struct mo_jw *w, struct mo_json content,
-                        struct mo_span key)
+                        struct mo_span key, size_t end)
 {
     size_t room = MO_ENTRY_RESULT_MAX;
 
@@ -158,7 +186,9 @@ static void put_content(struct mo_jw *w, struct mo_json content,
         bool text =
             mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("text"));
 
-        if (at.val.n <= room) {
+        if (mo_entry_is_image(at.val) && w->b->len + at.val.n <= end) {
+            mo_jw_raw(w, mo_json_text(at.val));
+        } else if (at.val.n <= room) {
             mo_jw_raw(w, mo_json_text(at.val));
             room -= at.val.n;
         } else if (text && room > 0) {
@@ -171,7 +201,25 @@ static void put_content(struct mo_jw *w, struct mo_json content,
     mo_jw_end(w);
 }
 
-static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
+static void put_times(struct mo_jw *w, const struct mo_entry_times *t)
+{
+    const struct {
+        const char *name;
+        uint64_t n;
+    } all[] = {
+        {"asked", t->asked}, {"decided", t->decided},  {"began", t->began},
+        {"ended", t->ended}, {"routeUs", t->route_us}, {"boxMs", t->box_ms},
+    };
+
+    mo_jw_member_obj(w, "times");
+    for (size_t i = 0; i < MO_COUNT(all); i++)
+        if (all[i].n > 0)
+            mo_jw_member_u64(w, all[i].name, all[i].n);
+    mo_jw_end(w);
+}
+
+static void put_result(struct mo_jw *w, const struct mo_entry_result *r,
+                       size_t end)
 {
     struct mo_json_doc doc;
 
@@ -181,10 +229,13 @@ static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
     mo_jw_member(w, "name", r->name);
     mo_jw_member_bool(w, "isError", r->is_error);
     mo_jw_member(w, "state", mo_span_cstr(r->state));
+    mo_jw_member_raw(w, "app", r->app);
+    if (r->times.asked > 0 || r->times.ended > 0)
+        put_times(w, &r->times);
     mo_jw_key(w, "content");
     if (mo_json_parse(r->content, 0, &doc, NULL) == 0 &&
         mo_json_is(doc.root, MO_JSON_ARRAY))
-        put_content(w, doc.root, r->key);
+        put_content(w, doc.root, r->key, end);
     else
         mo_jw_raw(w, MO_SPAN("[]"));
     mo_jw_end(w);
@@ -196,12 +247,29 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
 
     mo_jw_member(&w, "role", MO_SPAN("tool"));
     mo_jw_member_arr(&w, "results");
-    for (size_t i = 0; i < n; i++)
-        put_result(&w, &v[i]);
+    for (size_t i = 0; i < n; i++) {
+        size_t others = (n - i) * MO_ENTRY_RESULT_MAX;
+
+        put_result(&w, &v[i],
+                   others < MO_ENTRY_STORED ? MO_ENTRY_STORED - others : 0);
+    }
     mo_jw_end_all(&w);
 }
 
 /* --- the public form ----------------------------------------------------- */
+
+/* A person's image without its bytes, which are in the workspace. */
+static void put_open_image(struct mo_jw *w, struct mo_json block)
+{
+    mo_jw_obj(w);
+    mo_json_each (at, block) {
+        if (mo_json_str_eq(at.key, MO_SPAN("data")))
+            continue;
+        mo_jw_key_raw(w, at.key);
+        mo_jw_raw(w, mo_json_text(at.val));
+    }
+    mo_jw_end(w);
+}
 
 static bool is_opaque(struct mo_json key)
 {
@@ -231,8 +299,57 @@ static void put_open_blocks(struct mo_jw *w, struct mo_json blocks)
 {
     mo_jw_arr(w);
     mo_json_each (at, blocks)
-        if (!mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("other")))
+        if (mo_entry_is_image(at.val))
+            put_open_image(w, at.val);
+        else if (!mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("other")))
             put_open(w, at.val);
+    mo_jw_end(w);
+}
+
+static bool has_large(struct mo_json result)
+{
+    mo_json_each (at, mo_json_get(result, "content"))
+        if (at.val.n > MO_ENTRY_RESULT_MAX && mo_entry_is_image(at.val))
+            return true;
+    return false;
+}
+
+static void put_open_content(struct mo_jw *w, struct mo_json result)
+{
+    mo_autobuf struct mo_buf key = {.max = 256};
+
+    (void)mo_json_str_buf(mo_json_get(result, "key"), &key);
+    mo_jw_arr(w);
+    mo_json_each (at, mo_json_get(result, "content"))
+        if (at.val.n > MO_ENTRY_RESULT_MAX && mo_entry_is_image(at.val))
+            put_left_out(w, at.val, mo_buf_view(&key));
+        else
+            mo_jw_raw(w, mo_json_text(at.val));
+    mo_jw_end(w);
+}
+
+static void put_open_result(struct mo_jw *w, struct mo_json result)
+{
+    if (!has_large(result)) {
+        mo_jw_raw(w, mo_json_text(result));
+        return;
+    }
+    mo_jw_obj(w);
+    mo_json_each (at, result) {
+        mo_jw_key_raw(w, at.key);
+        if (mo_json_str_eq(at.key, MO_SPAN("content")))
+            put_open_content(w, result);
+        else
+            mo_jw_raw(w, mo_json_text(at.val));
+    }
+    mo_jw_end(w);
+}
+
+static void put_open_results(struct mo_jw *w, struct mo_json results)
+{
+    mo_jw_arr(w);
+    mo_json_each (at, results)
+        put_open_result(w, at.val);
     mo_jw_end(w);
 }
 
@@ -249,6 +366,9 @@ void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
         mo_jw_key_raw(&w, m.key);
         if (mo_json_str_eq(m.key, MO_SPAN("blocks")))
             put_open_blocks(&w, m.val);
+        else if (mo_json_str_eq(m.key, MO_SPAN("results")) &&
+                 mo_json_is(m.val, MO_JSON_ARRAY))
+            put_open_results(&w, m.val);
         else
             put_open(&w, m.val);
     }

@@ -18,6 +18,9 @@
 /* Bytes of one tool result sent to a model; the call keeps the rest. */
 #define MO_ENTRY_RESULT_MAX ((size_t)64 * 1024)
 
+/* Bytes of an entry with images; the store takes little more. */
+#define MO_ENTRY_STORED ((size_t)3584 * 1024)
+
 enum mo_entry_role {
     MO_ENTRY_OTHER,
     MO_ENTRY_USER,
@@ -37,6 +40,9 @@ bool mo_entry_for_model(enum mo_entry_role role);
  * stored twice, or empty; by: the person's name, or empty. */
 void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
                       struct mo_span by, struct mo_span text);
+/* A message of the person with more blocks: images (images.h), comma-joined. */
+void mo_entry_said(struct mo_buf *b, struct mo_span id, struct mo_span by,
+                   struct mo_span text, struct mo_span images);
 /* The same in the program's words, marked as such: the person pressed a
  * button. */
 void mo_entry_auto(struct mo_buf *b, struct mo_span id, struct mo_span by,
@@ -49,18 +55,34 @@ void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text);
 void mo_entry_model(struct mo_buf *b, struct mo_span model);
 bool mo_entry_is_model(struct mo_json entry);
 
+/* When a call was asked about, decided, begun and ended: wall ms; 0: not.
+ * Members get it with the result, for the trace of the turn. */
+struct mo_entry_times {
+    uint64_t asked, decided, began, ended;
+    uint64_t route_us; /* the router's choice */
+    uint64_t box_ms;   /* until its box was there */
+};
+
 struct mo_entry_result {
     struct mo_span key, id, name;
     struct mo_span content; /* a JSON array of MCP content */
     bool is_error;
     const char *state; /* "done", "rejected" or "unknown" */
+    struct mo_span
+        app; /* JSON for the tool's app; no model gets it; or empty */
+    struct mo_entry_times times;
 };
 
 /* Contents are cut to MO_ENTRY_RESULT_MAX; a note in the text says how much is
- * missing and which call keeps all of it. */
+ * missing and which call keeps all of it. Images do not count: they are kept
+ * while the entry stays below MO_ENTRY_STORED. */
 void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n);
 
-/* The public form of the entry, with `seq` and `at` (wall ms) added. */
+/* True for a block with the bytes of an image. */
+bool mo_entry_is_image(struct mo_json block);
+
+/* The public form of the entry, with `seq` and `at` (wall ms) added. Images of
+ * a person are without their bytes, and large ones of tools are left out. */
 void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
                      uint64_t at);
 

@@ -11,7 +11,13 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/network.h"
+#include "agent/chat/script_calls.h"
+#include "agent/chat/script_grant.h"
+#include "agent/chat/script_tools.h"
+#include "agent/chat/skills.h"
 #include "agent/chat/tools_off.h"
+
+#define MADE_ARGS_MAX ((size_t)16 * 1024)
 
 static const char lost[] =
     "\"an event was too large to show; reload the page\"";
@@ -20,7 +26,10 @@ static const char lost[] =
  * opens them. */
 static bool is_for_owner(const char *name)
 {
-    return mo_span_starts(mo_span_cstr(name), MO_SPAN("elicitation:"));
+    struct mo_span s = mo_span_cstr(name);
+
+    return mo_span_starts(s, MO_SPAN("elicitation:")) ||
+           mo_span_starts(s, MO_SPAN("sampling:"));
 }
 
 static void send_to(struct chat *c, struct mo_member *only, const char *name,
@@ -128,6 +137,15 @@ void mo_chat_event_tools_off(struct chat *c)
 
     mo_tools_off_put(w, c);
     event_send(&ev, c, NULL, "tools:off");
+}
+
+void mo_chat_event_skills(struct chat *c)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_skills_put(w, c);
+    event_send(&ev, c, NULL, "session:skills");
 }
 
 void mo_chat_event_resource(struct chat *c, struct mo_json uri)
@@ -255,6 +273,7 @@ static void put_call(struct mo_jw *w, struct call *k)
     mo_jw_member_u64(w, "expiresAt", k->expires);
     mo_jw_member_cstr(w, "approver", operators ? "operator" : "owner");
     mo_panel_put(w, &v.panel, &k->said);
+    mo_script_put_origin(w, k);
     if (k->route.len > 0)
         put_json(w, "route", mo_buf_view(&k->route));
     if (words.n == 0)
@@ -292,7 +311,35 @@ void mo_chat_event_resolved(struct call *k, bool approved)
     mo_jw_member_bool(w, "approved", approved);
     mo_jw_member_cstr(w, "by", k->by);
     mo_jw_member_opt(w, "reason", mo_buf_view(&k->reason));
+    mo_script_put_origin(w, k);
     event_send(&ev, k->chat, NULL, "tool:resolved");
+}
+
+void mo_chat_event_grants(struct call *k)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_jw_member_cstr(w, "callId", k->key);
+    mo_jw_member_opt(w, "script", mo_span_cstr(mo_script_digest(k)));
+    mo_script_put_grants(w, k);
+    event_send(&ev, k->chat, NULL, "script:grants");
+}
+
+/* Long arguments are left out: there may be thousands of calls. */
+void mo_chat_event_made(struct call *k)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_jw_member_cstr(w, "callId", k->key);
+    mo_jw_member(w, "name", k->tool ? k->tool->name : mo_buf_view(&k->name));
+    mo_jw_member(w, "server", k->tool ? k->tool->def.server : MO_SPAN(""));
+    if (k->args.len <= MADE_ARGS_MAX)
+        put_json(w, "args", mo_buf_view(&k->args));
+    mo_jw_member_cstr(w, "state", mo_call_state_name(k->state));
+    mo_script_put_origin(w, k);
+    event_send(&ev, k->chat, NULL, "script:call");
 }
 
 void mo_chat_event_relay(struct chat *c, const struct call *k, const char *name,
@@ -324,8 +371,11 @@ void mo_chat_event_output(struct call *k)
     mo_jw_member_u64(w, "durationMs", k->took_ms);
     mo_jw_member_bool(w, "truncated", k->content.len > MO_ENTRY_RESULT_MAX);
     mo_jw_member_opt(w, "by", mo_span_cstr(k->by));
+    mo_script_put_origin(w, k);
     if (k->route.len > 0)
         put_json(w, "route", mo_buf_view(&k->route));
+    if (k->app.len > 0)
+        put_json(w, "app", mo_buf_view(&k->app));
     event_send(&ev, k->chat, NULL, "tool:output");
 }
 
@@ -352,6 +402,29 @@ void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
     put_json(w, v->page ? "url" : "schema", mo_json_text(v->what));
     mo_jw_member_u64(w, "expiresAt", v->expires);
     event_send(&ev, c, only, "elicitation:required");
+}
+
+void mo_chat_event_sampling(struct chat *c, struct mo_member *only,
+                            const struct sampling_view *v)
+{
+    static const char *const same[] = {"messages", "systemPrompt",
+                                       "modelPreferences"};
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_jw_member_cstr(w, "requestId", v->id);
+    mo_jw_member(w, "server", v->server);
+    mo_jw_member_cstr(w, "callId", v->call);
+    mo_jw_member_cstr(w, "state", v->state);
+    for (size_t i = 0; i < MO_COUNT(same); i++)
+        mo_jw_copy(w, v->params, same[i]);
+    if (v->is_edited)
+        mo_jw_member_bool(w, "edited", true);
+    mo_jw_member_u64(w, "maxTokens", v->tokens);
+    mo_jw_member(w, "model", mo_buf_view(&c->model.id));
+    mo_jw_member(w, "text", v->text);
+    mo_jw_member_u64(w, "expiresAt", v->expires);
+    event_send(&ev, c, only, "sampling:required");
 }
 
 void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
@@ -425,6 +498,8 @@ static void put_tools(struct mo_jw *w, struct chat *c)
         mo_jw_member(w, "description", t->def.description);
         put_json(w, "inputSchema", t->def.schema);
         put_json(w, "annotations", t->def.annotations);
+        if (t->app_only)
+            mo_jw_member_bool(w, "appOnly", true);
         if (mo_changed_tools_is_blocked(c, t)) {
             mo_jw_member_cstr(w, "digest", t->digest);
             put_json(w, "changedFrom", mo_changed_tools_before(c, t));
@@ -451,12 +526,16 @@ static void send_ready(struct chat *c, struct mo_member *m)
     mo_jw_member(w, "model", mo_buf_view(&c->model.id));
     mo_session_memory_put_about(c, w);
     put_tools(w, c);
+    mo_skills_put(w, c);
+    mo_jw_member_cstr(w, "offered", mo_script_offered(c));
     mo_tools_off_put(w, c);
     mo_jw_member_bool(w, "resumed", c->info.resumed);
     mo_jw_member_cstr(w, "driver", c->info.driver);
     mo_jw_member_cstr(w, "workspace", workspaces[c->info.workspace]);
     mo_jw_member_cstr(w, "files",
                       c->info.workspace == MO_WORKSPACE_KEPT ? "kept" : "new");
+    if (c->info.elsewhere)
+        mo_jw_member_bool(w, "elsewhere", true);
     mo_jw_member_bool(w, "keepsFiles", c->info.keeps_files);
     mo_jw_member_arr(w, "mounts");
     for (size_t i = 0; !m->reads && c->info.mounts && c->info.mounts[i]; i++)
@@ -533,6 +612,7 @@ static void put_turn(struct mo_jw *w, struct chat *c)
     mo_jw_member_u64(w, "queued", c->nqueue);
     put_waiting(w, c);
     put_running(w, c);
+    mo_script_put_all(w, c);
     mo_jw_end(w);
 }
 

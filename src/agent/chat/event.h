@@ -10,6 +10,7 @@
 struct call;
 struct chat;
 struct elicit_view;
+struct sampling_view;
 struct entry;
 struct mo_member;
 
@@ -29,6 +30,7 @@ void mo_chat_event_compacted(struct chat *c, const struct entry *summary);
 void mo_chat_event_delta(struct chat *c, struct mo_span text);
 void mo_chat_event_thought(struct chat *c, struct mo_span text);
 /* The tools that are switched off, to all members. */
+void mo_chat_event_skills(struct chat *c);
 void mo_chat_event_tools_off(struct chat *c);
 /* A subscribed resource has changed. */
 void mo_chat_event_resource(struct chat *c, struct mo_json uri);
@@ -46,6 +48,10 @@ void mo_chat_event_approval(struct call *k);
 /* One of several persons has approved it. */
 void mo_chat_event_approved_by(struct call *k);
 void mo_chat_event_resolved(struct call *k, bool approved);
+/* A script has made the call, and it is stored ("script:call"). */
+void mo_chat_event_made(struct call *k);
+/* The grants of a script have changed ("script:grants"). */
+void mo_chat_event_grants(struct call *k);
 /* Sends params, an object from the server, with the id of the call, if it is
  * known ("tool:progress", "tool:log"). */
 void mo_chat_event_relay(struct chat *c, const struct call *k, const char *name,
@@ -60,6 +66,9 @@ void mo_chat_event_network(struct chat *c, struct mo_member *only,
                            struct mo_json pending);
 void mo_chat_event_network_resolved(struct chat *c, const char *id,
                                     bool approved, const char *by);
+/* A server asks for an answer of the model, or that answer waits. */
+void mo_chat_event_sampling(struct chat *c, struct mo_member *only,
+                            const struct sampling_view *v);
 void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
                             const char *by);
 

@@ -8,6 +8,7 @@
  * agent. */
 #include "agent/chat/load_tools.h"
 
+#include "agent/chat/apps.h"
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
@@ -50,8 +51,7 @@ static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
 
 static void on_ask_gone(void *ctx, struct mo_ask *a)
 {
-    (void)ctx;
-    mo_chat_elicit_gone(a);
+    mo_chat_elicit_gone(((struct gateway_client *)ctx)->chat, a);
 }
 
 /* A changed tool list is loaded before the next model request. */
@@ -62,8 +62,12 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
 
     if (c == NULL)
         return;
-    if (mo_json_str_eq(m->method, MO_SPAN("notifications/tools/list_changed")))
-        c->stale = true;
+    if (mo_json_str_eq(m->method,
+                       MO_SPAN("notifications/tools/list_changed")) ||
+        (c->skills &&
+         mo_json_str_eq(m->method,
+                        MO_SPAN("notifications/resources/list_changed"))))
+        c->stale = true; /* skills are announced as resources */
     else if (mo_json_str_eq(m->method,
                             MO_SPAN("notifications/resources/updated")))
         mo_chat_event_resource(c, mo_json_get(m->params, "uri"));
@@ -102,7 +106,7 @@ static int open_conn(struct gateway_client *r, const char *id, struct mo_err *e)
     const struct mo_agent *a = r->agent;
     struct mo_conn_opts o = {
         .mode = MO_CONN_LEGACY,
-        .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
+        .capabilities = mo_apps_capabilities(a),
         .dial = dial_gateway,
         .cb = &conn_cb,
         .ctx = r,

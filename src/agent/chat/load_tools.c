@@ -16,9 +16,12 @@
  * program and are not checked. */
 #include "agent/chat/load_tools.h"
 
+#include "agent/chat/apps.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
+#include "agent/chat/script_tools.h"
+#include "agent/chat/skills.h"
 #include "gateway/inside.h"
 
 _Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");
@@ -115,6 +118,8 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
     struct ack ack = {done, ctx};
     char text[160];
 
+    if (k == NULL && mo_skills_accept(m, tool, digest, &ack))
+        return;
     if (k == NULL) {
         mo_chat_ack(&ack, "unknown_tool", "this tool has no change to accept");
         return;
@@ -198,15 +203,33 @@ static void on_tools_loaded(void *ctx, const struct mo_err *why)
         if (find_changed(c) < 0)
             add_trouble(c, "changed servers", "out of memory");
         add_blocked_tools(c);
+        mo_skills_put_troubles(c);
     }
     mo_chat_tools(c, why);
 }
 
-static bool offers_search(const struct mo_agent_servers *s)
+/* Scripts need no other tools than a search: they call the others by name. */
+static bool offers_search(const struct chat *c)
 {
-    if (s->offer != MO_GW_AUTO)
-        return s->offer == MO_GW_SEARCH;
-    return mo_gateway_is_large(s->gateway);
+    enum mo_gw_expose offer = mo_script_offer(c);
+
+    if (offer != MO_GW_AUTO)
+        return offer != MO_GW_ALL;
+    return mo_gateway_is_large(c->agent->o.servers.gateway);
+}
+
+/* The gateway's own tools and read_skill, as a JSON array; none: no memory. */
+static struct mo_json list_ours(const struct chat *c, bool search,
+                                struct mo_buf *out)
+{
+    mo_autobuf struct mo_buf b = {.max = OURS_MAX};
+    struct mo_json_doc doc = {.root = {NULL, 0}};
+
+    if (mo_gateway_ours(c->agent->o.servers.gateway, search, &b) < 0 ||
+        mo_json_parse(mo_buf_view(&b), 0, &doc, NULL) < 0 ||
+        mo_skills_add_tool(c, mo_json_get(doc.root, "tools"), out) < 0)
+        return (struct mo_json){NULL, 0};
+    return (struct mo_json){out->p, out->len};
 }
 
 /* Adds the gateway's own tools after those of the box, then those of the
@@ -215,14 +238,11 @@ static size_t add_gateway_sources(const struct chat *c,
                                   struct mo_tool_source *v, struct mo_buf *ours)
 {
     const struct mo_agent_servers *s = &c->agent->o.servers;
-    bool search = offers_search(s);
-    struct mo_json_doc doc;
+    bool search = offers_search(c);
 
     v[SOURCE_ROUTER] =
         (struct mo_tool_source){.name = MO_SPAN(ROUTER_NAME), .bare = true};
-    if (mo_gateway_ours(s->gateway, search, ours) == 0 &&
-        mo_json_parse(mo_buf_view(ours), 0, &doc, NULL) == 0)
-        v[SOURCE_ROUTER].list = mo_json_get(doc.root, "tools");
+    v[SOURCE_ROUTER].list = list_ours(c, search, ours);
     v[SOURCE_SERVERS] = (struct mo_tool_source){.gateway = s->gateway};
     return search ? SOURCE_SERVERS : SOURCE_SERVERS + 1;
 }
@@ -238,6 +258,7 @@ static void load_catalog(struct tool_load *g)
     int rc = 0;
 
     c->stale = false; /* later changes set it again */
+    mo_skills_load(c);
     if (c->agent->o.servers.gateway)
         n = add_gateway_sources(c, v, &ours);
     if (c->state == CHAT_ENDING)
@@ -273,7 +294,7 @@ static void read_lists(struct tool_load *g)
     g->read = (struct mo_gw_read){.again = c->state == CHAT_OPENING,
                                   .peer = mo_gateway_client_peer(c),
                                   .person = mo_span_cstr(c->owner),
-                                  .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
+                                  .caps = mo_apps_capabilities(c->agent),
                                   .ms = LOAD_MS,
                                   .done = on_lists_read};
     g->reading = true;

@@ -5,14 +5,15 @@
  * may or may not have had an effect; it is never run again, and the person and
  * the model are told that its outcome is unknown. */
 #include "agent/chat/calls.h"
+#include "agent/chat/script_calls.h"
 #include "mcp/content.h"
 
 /* Maps the stored text to the constant that struct call points to. */
 static const char *read_by(struct mo_json v)
 {
-    static const char *const known[] = {"person",  "rule",   "remembered",
-                                        "time",    "cancel", "mode:reads",
-                                        "mode:box"};
+    static const char *const known[] = {"person",     "rule",    "remembered",
+                                        "time",       "cancel",  "ahead",
+                                        "mode:reads", "mode:box"};
 
     for (size_t i = 0; i < MO_COUNT(known); i++)
         if (mo_json_str_eq(v, mo_span_cstr(known[i])))
@@ -133,7 +134,7 @@ static void on_call_read(void *ctx, const struct mo_rows *rows,
         restore_call(k, &rows->v[0]);
     else
         set_unknown(k);
-    if (c->calls.recovering == 0)
+    if (c->calls.recovering == 0 && !mo_script_recover(c))
         mo_chat_calls_recovered(c);
 }
 

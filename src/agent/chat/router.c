@@ -81,6 +81,8 @@ static int take_tool(struct call *k, struct routed_tool *o,
         mo_tool_read(&o->arena, host, own, (struct mo_json){text.p, text.n},
                      &o->tool) < 0)
         return MO_ENOMEM;
+    if (o->tool.app_only)
+        return MO_ENOTFOUND;
     mo_tools_name(host, it->given, false, false, o->name);
     o->tool.name = mo_span_cstr(o->name);
     o->tool.source = SOURCE_SERVERS;
@@ -134,10 +136,50 @@ static void choose_tool(struct call *k)
 
 void mo_chat_router_choose(struct call *k)
 {
-    uint64_t since = k->chat->turn.span ? mo_now_ns() : 0;
+    uint64_t since = mo_now_ns();
 
     choose_tool(k);
     mo_call_span_route(k, since);
+}
+
+/* The tool of that name: as a model sees it, as clients of the gateway see it,
+ * or SERVER.TOOL. */
+static const struct mo_cat_item *find_named(const struct mo_gateway *g,
+                                            struct mo_span name)
+{
+    const struct mo_catalog *cat = mo_gateway_catalog(g);
+    const struct mo_cat_item *it = mo_catalog_find(cat, MO_CAT_TOOLS, name);
+    size_t n = mo_catalog_count(cat, MO_CAT_TOOLS);
+    struct mo_span tool = name;
+    struct mo_span server = mo_span_cut(&tool, '.');
+    char shown[MO_TOOLS_NAME_MAX];
+
+    if (it == NULL && tool.n > 0)
+        it = mo_gateway_tool(g, server, tool);
+    for (size_t i = 0; it == NULL && i < n; i++) {
+        const struct mo_cat_item *x = mo_catalog_at(cat, MO_CAT_TOOLS, i);
+
+        server = mo_span_cstr(mo_catalog_about(cat, x->server).name);
+        mo_tools_name(server, x->given, false, false, shown);
+        if (mo_span_is(name, shown))
+            it = x;
+    }
+    return it;
+}
+
+void mo_chat_router_named(struct call *k, struct mo_span name)
+{
+    const struct mo_gateway *g = k->chat->agent->o.servers.gateway;
+    const struct mo_cat_item *it = g ? find_named(g, name) : NULL;
+    struct routed_tool *o = it ? routed_new() : NULL;
+    struct mo_cat_about about;
+
+    if (o == NULL)
+        return;
+    about = mo_catalog_about(mo_gateway_catalog(g), it->server);
+    o->sure = 1;
+    if (take_tool(k, o, mo_span_cstr(about.name), it->own) < 0)
+        undo_choice(k, o, NULL);
 }
 
 void mo_chat_router_recall(struct call *k, struct mo_json kept)

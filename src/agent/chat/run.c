@@ -5,17 +5,21 @@
  * one outcome. If it is unknown whether the call had an effect, the outcome
  * says so. */
 
+#include "agent/chat/apps.h"
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
+#include "agent/chat/script_calls.h"
+#include "agent/chat/skills.h"
 #include "gateway/inside.h"
 #include "mcp/content.h"
 
 /* Concurrent calls in one box, which refuses more than twice as many. */
-#define AT_ONCE  8
-#define CHECK_MS 30000 /* timeout of the check that a tool is unchanged */
-#define ROUTE    "mcp-orchestrator/route"
+#define AT_ONCE         8
+#define SCRIPTS_AT_ONCE 4
+#define CHECK_MS        30000 /* timeout of the check that a tool is unchanged */
+#define ROUTE           "mcp-orchestrator/route"
 
 static void on_progress(void *ctx, struct mo_json params)
 {
@@ -27,13 +31,15 @@ static void on_progress(void *ctx, struct mo_json params)
     mo_chat_event_relay(k->chat, k, "tool:progress", params);
 }
 
-/* Restarts the idle timer. It does not run while a question is open. */
+/* Restarts the idle timer. It does not run while a question is open, or a call
+ * of the script. */
 void mo_chat_call_arm_idle(struct call *k)
 {
     struct mo_loop *l = k->chat->agent->loop;
 
     mo_timer_stop(l, &k->idle_timer);
-    if (k->running && k->questions == 0 && k->idle_ms != MO_CALL_FOREVER)
+    if (k->running && k->questions == 0 && !mo_script_waits(k) &&
+        k->idle_ms != MO_CALL_FOREVER)
         mo_timer_start(l, &k->idle_timer, k->idle_ms);
 }
 
@@ -81,25 +87,17 @@ static void take_error(struct call *k, struct mo_json error)
                           (int)text.n, text.p);
 }
 
-static void on_answer(void *ctx, const struct mo_reply *r)
+void mo_chat_call_no_result(struct call *k, const struct mo_reply *r)
 {
-    struct call *k = ctx;
-
-    mo_agent_point(k->chat->agent, "outcome");
-    if (r->result.p) {
-        mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
-        mo_buf_reset(&k->content);
-        mo_content_put_result(&k->content, r->result);
-        take_route(k, r->result);
-        mo_stand_in_note(k);
-        mo_chat_call_outcome(k, MO_CALL_DONE);
-        return;
-    }
     if (r->error.p) {
         take_error(k, r->error);
         return;
     }
-    if (k->canceled && !k->late)
+    if (k->canceled && !k->late && k->parent && !k->chat->turn.cancel)
+        mo_chat_call_fail(k, MO_CALL_UNKNOWN,
+                          "The script ended while this call was running. "
+                          "Whether it had an effect is unknown.");
+    else if (k->canceled && !k->late)
         mo_chat_call_fail(k, MO_CALL_DONE,
                           "The person stopped this call while it was running.");
     else
@@ -110,6 +108,26 @@ static void on_answer(void *ctx, const struct mo_reply *r)
             k->late  ? "no progress for too long"
             : r->err ? r->err->msg
                      : "no answer");
+}
+
+static void on_answer(void *ctx, const struct mo_reply *r)
+{
+    struct call *k = ctx;
+
+    mo_agent_point(k->chat->agent, "outcome");
+    if (!r->result.p) {
+        mo_chat_call_no_result(k, r);
+        return;
+    }
+    mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
+    mo_buf_reset(&k->content);
+    mo_content_put_result(&k->content, r->result);
+    if (k->parent)
+        (void)mo_json_compact(r->result, &k->raw);
+    take_route(k, r->result);
+    mo_apps_note(k, r->result);
+    mo_stand_in_note(k);
+    mo_chat_call_outcome(k, MO_CALL_DONE);
 }
 
 static void fail_changed(struct call *k)
@@ -140,12 +158,36 @@ static int record_call(struct call *k, struct mo_err *e)
         .digest = k->digest,
         .by = k->by,
         .who = mo_span_cstr(k->who),
+        .script = mo_script_digest(k->parent),
+        .line = k->line,
     };
 
     if (c->agent->o.audit == NULL || k->left)
         return 0;
     return mo_audit_begin_row(c->agent->o.audit, mo_span_cstr(c->id), &row,
                               &k->left, e);
+}
+
+bool mo_chat_call_request(struct call *k, struct mo_conn *conn,
+                          const char *method, const struct mo_buf *params,
+                          struct mo_call_opts *o)
+{
+    char traceparent[MO_TRACE_PARENT_LEN + 1];
+    struct mo_err e = {0};
+
+    if (!mo_chat_call_may_run(k))
+        return false;
+    mo_trace_send(k->span, &o->trace, traceparent);
+    if (mo_buf_err(params) == 0 && record_call(k, &e) == 0)
+        k->running = mo_conn_request(conn, method, mo_buf_view(params), o, &e);
+    else if (mo_buf_err(params))
+        mo_fail(&e, params->err, "out of memory");
+    else
+        mo_wrap(&e, "the audit log cannot be written");
+    k->conn = conn;
+    if (k->running == NULL)
+        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
+    return k->running != NULL;
 }
 
 /* name: of the tool on that connection; ms: idle timeout. */
@@ -161,29 +203,22 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
         .ctx = k,
     };
     mo_autobuf struct mo_buf params = {.max = MO_EXACT_MAX * 2};
-    char traceparent[MO_TRACE_PARENT_LEN + 1];
-    struct mo_err e = {0};
     struct mo_jw w;
 
-    if (!mo_chat_call_may_run(k))
-        return;
-    mo_trace_send(k->span, &o.trace, traceparent);
+    if (mo_script_is(k->tool)) {
+        if (!mo_chat_call_may_run(k))
+            return;
+        if (mo_script_begin(k) == 0)
+            o.on_script = mo_script_frame;
+    }
     w = mo_jw_object(&params);
     mo_jw_member(&w, "name", name);
     mo_jw_member_raw(&w, "arguments", mo_buf_view(&k->args));
+    mo_script_put_meta(&w, k);
     mo_jw_end(&w);
-    if (mo_buf_err(&params) == 0 && record_call(k, &e) == 0)
-        k->running =
-            mo_conn_request(conn, "tools/call", mo_buf_view(&params), &o, &e);
-    else if (mo_buf_err(&params))
-        mo_fail(&e, params.err, "out of memory");
-    else
-        mo_wrap(&e, "the audit log cannot be written");
-    k->conn = conn;
     k->idle_ms = ms;
-    mo_chat_call_arm_idle(k);
-    if (k->running == NULL)
-        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
+    if (mo_chat_call_request(k, conn, "tools/call", &params, &o))
+        mo_chat_call_arm_idle(k);
 }
 
 static void on_box_ready(void *ctx, const struct mo_session_info *info,
@@ -192,10 +227,11 @@ static void on_box_ready(void *ctx, const struct mo_session_info *info,
     struct call *k = ctx;
 
     k->chat->writes--;
+    k->times.box_ms = (mo_now_ns() - k->used_ns) / MO_MS;
     if (why)
         mo_chat_call_skip(k, "no box (%s)", why->msg);
     else if (k->canceled)
-        mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+        mo_chat_call_fail(k, MO_CALL_DONE, "%s", mo_chat_call_stopped(k));
     else
         send_call(k, info->conn, k->tool->def.name, MO_CONN_IDLE_MS);
 }
@@ -266,7 +302,7 @@ void mo_chat_call_stop_check(struct call *k)
 {
     mo_gateway_unread(&k->tool_check->read);
     end_check(k);
-    mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+    mo_chat_call_fail(k, MO_CALL_DONE, "%s", mo_chat_call_stopped(k));
 }
 
 /* The server is down: tries a stand-in. */
@@ -309,7 +345,7 @@ int mo_chat_call_check_tool(struct call *k, struct mo_span server,
     l->read = (struct mo_gw_read){.server = name,
                                   .peer = mo_gateway_client_peer(k->chat),
                                   .person = mo_span_cstr(k->chat->owner),
-                                  .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
+                                  .caps = mo_apps_capabilities(k->chat->agent),
                                   .ms = CHECK_MS,
                                   .done = on_list_read};
     k->tool_check = l;
@@ -337,6 +373,7 @@ static int start_call(struct call *k, struct mo_err *e)
 {
     if (k->tool->source == SOURCE_BOX)
         mo_session_trace(k->chat->hold, k->span);
+    k->used_ns = mo_now_ns();
     if (k->tool->source == SOURCE_BOX)
         return mo_session_use(k->chat->hold, on_box_ready, k, e);
     if (mo_gateway_client_open(k->chat, e) < 0)
@@ -346,24 +383,28 @@ static int start_call(struct call *k, struct mo_err *e)
         return mo_chat_call_check_tool(k, k->tool->def.server, e);
     if (k->tool->source == SOURCE_SERVERS)
         mo_chat_call_send(k);
+    else if (mo_read_skill_is_call(k))
+        mo_read_skill_run(k);
     else
         send_to_router(k);
     return 1;
 }
 
-static unsigned count_started(const struct chat *c)
+/* Scripts have places of their own: their calls must find one. */
+static bool has_place(const struct call *k)
 {
+    bool script = mo_script_is(k->tool);
     unsigned n = 0;
 
-    mo_list_each_entry (k, &c->calls.list, struct call, node)
-        n += k->started;
-    return n;
+    mo_list_each_entry (x, &k->chat->calls.list, struct call, node)
+        n += x->started && mo_script_is(x->tool) == script;
+    return n < (script ? SCRIPTS_AT_ONCE : AT_ONCE);
 }
 
 void mo_chat_calls_next(struct chat *c)
 {
     mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
-        if (k->in_line && !c->turn.cancel && count_started(c) < AT_ONCE)
+        if (k->in_line && !c->turn.cancel && has_place(k))
             mo_chat_call_run(k);
     }
 }
@@ -386,7 +427,7 @@ void mo_chat_call_run(struct call *k)
     mo_agent_point(c->agent, "running");
     k->state = MO_CALL_RUNNING;
     k->began = mo_now_ns();
-    k->in_line = count_started(c) >= AT_ONCE;
+    k->in_line = !has_place(k);
     if (k->in_line)
         return;
     k->started = true;

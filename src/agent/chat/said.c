@@ -15,7 +15,7 @@ static void replace_ack(struct message *m, struct ack *ack)
     m->ack = *ack;
 }
 
-static void ack_stored(struct ack *ack, struct mo_span id, unsigned queued)
+void mo_chat_ack_stored(struct ack *ack, struct mo_span id, unsigned queued)
 {
     mo_autobuf struct mo_buf extra = {.max = 256};
 
@@ -34,7 +34,7 @@ static bool is_queued(struct chat *c, struct mo_span id, struct ack *ack)
         if (!mo_span_is(id, m->id))
             continue;
         if (m->stored)
-            ack_stored(ack, id, at);
+            mo_chat_ack_stored(ack, id, at);
         else
             replace_ack(m, ack);
         return true;
@@ -59,7 +59,7 @@ bool mo_chat_was_said(struct chat *c, struct mo_span id, struct ack *ack)
 
     if (now && mo_span_is(id, now->id)) {
         if (now->stored)
-            ack_stored(ack, id, 0);
+            mo_chat_ack_stored(ack, id, 0);
         else
             replace_ack(now, ack);
         return true;
@@ -68,6 +68,6 @@ bool mo_chat_was_said(struct chat *c, struct mo_span id, struct ack *ack)
         return true;
     if (!is_entry(c, id))
         return false;
-    ack_stored(ack, id, 0);
+    mo_chat_ack_stored(ack, id, 0);
     return true;
 }

@@ -9,6 +9,8 @@
 #include "agent/chat/chat_priv.h"
 
 bool mo_chat_message_id_ok(struct mo_span id);
+/* queued: its place in the queue; 0: it does not wait. */
+void mo_chat_ack_stored(struct ack *ack, struct mo_span id, unsigned queued);
 /* True: the chat has this message. It is acknowledged, now or when it is
  * stored. The chat's history must have been read. */
 bool mo_chat_was_said(struct chat *c, struct mo_span id, struct ack *ack);

@@ -14,6 +14,8 @@
  * place ("old-0"). */
 #include "agent/chat/session_memory.h"
 
+#include <stdio.h>
+
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_mode.h"
 #include "agent/chat/chat_write.h"
@@ -110,13 +112,20 @@ static int remember_always(struct call *k, const struct mo_decision *d,
         mo_policy_remembered(k->chat->agent->o.policy), &wish, id, e);
 }
 
+/* A message, not an error: `agent:error` is the end of a turn, and one may
+ * run. */
 static void on_memory_saved(void *ctx, const struct mo_err *why)
 {
     struct chat *c = ctx;
+    char text[400];
 
     c->writes--;
-    if (why)
-        mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
+    if (why) {
+        (void)snprintf(text, sizeof(text),
+                       "The settings of this conversation are not saved: %s",
+                       why->msg);
+        mo_chat_event_message(c, NULL, text);
+    }
     mo_chat_settle(c);
 }
 
@@ -177,8 +186,8 @@ static void read_rule(struct chat *c, struct mo_json v)
 /* The title, and the rest of what is said about the conversation. */
 static void read_about(struct chat *c, struct mo_json doc)
 {
-    static const char *const labels[] = {"named", "pinned", "archived", "tags",
-                                         "system"};
+    static const char *const labels[] = {"named", "pinned", "archived",
+                                         "tags",  "system", "offer"};
     struct mo_jw w;
 
     mo_buf_reset(&c->title);
@@ -199,6 +208,7 @@ void mo_session_memory_read(struct chat *c, struct mo_json doc)
 
     read_about(c, doc);
     c->said_at = 0;
+    c->titled = mo_json_flag(doc, "titled");
     (void)mo_json_u64(mo_json_get(doc, "lastMessage"), &c->said_at);
     mo_json_each (at, mo_json_get(doc, "rules"))
         read_rule(c, at.val);
@@ -258,6 +268,8 @@ static void put_memory(const struct chat *c, struct mo_buf *b)
     mo_session_memory_put_about(c, &w);
     if (c->said_at > 0)
         mo_jw_member_u64(&w, "lastMessage", c->said_at);
+    if (c->titled)
+        mo_jw_member_bool(&w, "titled", true);
     put_rules(&w, &c->remembered);
     if (c->off)
         mo_tools_off_put(&w, c);
@@ -291,7 +303,6 @@ void mo_session_memory_save(struct chat *c)
 
 struct labelling { /* a change that is being stored */
     struct chat *chat;
-    bool renamed;
     mo_done_fn *done;
     void *ctx;
 };
@@ -299,13 +310,9 @@ struct labelling { /* a change that is being stored */
 static void on_about_saved(void *ctx, const struct mo_err *why)
 {
     struct labelling n = *(struct labelling *)ctx;
-    const struct mo_audit_row row = {.event = "renamed",
-                                     .subject = mo_buf_view(&n.chat->title)};
 
     mo_free(ctx);
     n.chat->writes--;
-    if (why == NULL && n.renamed)
-        mo_chat_audit(n.chat, &row);
     if (why == NULL)
         mo_chat_event_about(n.chat);
     n.done(n.ctx, why);
@@ -347,8 +354,7 @@ int mo_agent_about(struct mo_agent *a, struct mo_span session,
     n = mo_new(struct labelling);
     if (n == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    *n = (struct labelling){c, mo_json_get(doc.root, "title").p != NULL, done,
-                            ctx};
+    *n = (struct labelling){c, done, ctx};
     rc = change_about(c, doc.root, e);
     if (rc == 0) {
         put_memory(c, &b);
@@ -360,5 +366,7 @@ int mo_agent_about(struct mo_agent *a, struct mo_span session,
         c->writes++;
     else
         mo_free(n);
+    if (mo_json_get(doc.root, "offer").p)
+        c->stale = true; /* other tools from the next request on */
     return rc;
 }

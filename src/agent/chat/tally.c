@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-#define MINUTE_MS 60000
+#define MINUTE_MS  60000
+#define QUARTER_MS (15 * MINUTE_MS)
 
 void mo_usage_read(struct mo_llm_usage *sum, struct mo_json usage)
 {
@@ -26,6 +27,16 @@ static struct mo_tally_minute *minute_of(struct mo_tally *t, uint64_t now)
     if (m->minute != minute)
         *m = (struct mo_tally_minute){.minute = minute};
     return m;
+}
+
+static struct mo_tally_quarter *quarter_of(struct mo_tally *t, uint64_t now)
+{
+    uint64_t quarter = now / QUARTER_MS;
+    struct mo_tally_quarter *q = &t->quarters[quarter % MO_TALLY_QUARTERS];
+
+    if (q->quarter != quarter)
+        *q = (struct mo_tally_quarter){.quarter = quarter};
+    return q;
 }
 
 /* Returns the row of the model, a new row, or the row of all others. */
@@ -58,6 +69,17 @@ void mo_tally_reply(struct mo_tally *t, const char *provider,
     row->replies++;
     mo_llm_usage_add(&row->usage, u);
     minute_of(t, now)->tokens += u->input + u->output;
+    quarter_of(t, now)->tokens += u->input + u->output;
+}
+
+uint64_t mo_tally_tokens(const struct mo_tally *t, uint64_t now, unsigned ago)
+{
+    uint64_t quarter = now / QUARTER_MS;
+    const struct mo_tally_quarter *q;
+
+    quarter -= ago < quarter ? ago : quarter;
+    q = &t->quarters[quarter % MO_TALLY_QUARTERS];
+    return ago < MO_TALLY_QUARTERS && q->quarter == quarter ? q->tokens : 0;
 }
 
 void mo_tally_call(struct mo_tally *t, uint64_t took_ms, bool failed,
@@ -72,6 +94,12 @@ void mo_tally_call(struct mo_tally *t, uint64_t took_ms, bool failed,
     m->ms += took_ms;
     if (took_ms > m->longest_ms)
         m->longest_ms = took_ms;
+}
+
+void mo_tally_tools(struct mo_tally *t, uint64_t sent, uint64_t plain)
+{
+    t->tools_sent += sent;
+    t->tools_plain += plain;
 }
 
 struct mo_tally_minute mo_tally_at(const struct mo_tally *t, uint64_t now,

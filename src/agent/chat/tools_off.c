@@ -108,6 +108,7 @@ int mo_agent_tools_off(struct mo_agent *a, struct mo_span session,
     rc = mo_tools_off_read(c, list, e);
     if (rc < 0)
         return rc;
+    c->stale = c->stale || c->skills; /* read_skill names what is on */
     mo_session_memory_save(c);
     mo_chat_event_tools_off(c);
     return 0;

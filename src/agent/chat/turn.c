@@ -11,7 +11,11 @@
 #include "agent/chat/chat_write.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
+#include "agent/chat/images.h"
 #include "agent/chat/load_tools.h"
+#include "agent/chat/script_tools.h"
+#include "agent/chat/titles.h"
+#include "agent/chat/tool_tokens.h"
 #include "agent/chat/tools_off.h"
 
 static const char our_instructions[] =
@@ -223,6 +227,7 @@ static void on_reply_stored(struct chat *c, void *arg, const struct mo_err *why)
     } else {
         mo_chat_event_response(c, mo_buf_view(&r->text),
                                mo_llm_stop_name(r->stop));
+        mo_titles_answered(c);
         mo_turn_end(c);
     }
     reply_free(r);
@@ -236,12 +241,15 @@ static int store_reply(struct chat *c, struct reply *r,
 {
     struct mo_write w[MO_LLM_CALLS_MAX + 1];
     mo_autobuf struct mo_buf docs = {.max = MO_LLM_REPLY_MAX * 2};
+    const struct mo_tool_tokens tools = mo_tool_tokens_count(c);
     size_t n = 1;
     int rc = 0;
 
     mo_buf_init(&r->doc, MO_LLM_REPLY_MAX * 2);
     mo_buf_init(&r->text, MO_LLM_REPLY_MAX);
     mo_buf_span(&r->doc, from->entry);
+    mo_tool_tokens_put(&r->doc, &tools);
+    mo_tally_tools(&c->agent->tally, tools.sent, tools.plain);
     mo_buf_span(&r->text, from->text);
     r->stop = from->stop;
     r->calls = from->ncalls > 0;
@@ -326,7 +334,8 @@ static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
-        if (!mo_changed_tools_is_blocked(c, t) && !mo_tools_off_has(c, t))
+        if (!t->app_only && !mo_changed_tools_is_blocked(c, t) &&
+            !mo_tools_off_has(c, t))
             v[n++] =
                 (struct mo_llm_tool){t->name, t->def.description, t->def.schema,
                                      mo_span_cstr(t->digest)};
@@ -366,11 +375,14 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
         .nentries = s->n,
         .ids = s->ids,
         .quiet = quiet,
+        .blind = !mo_models_sees(c->agent->o.models, &c->model),
         .parent = c->turn.span,
         .conversation = mo_span_cstr(c->id),
     };
 
     put_instructions(c, &system);
+    if (!quiet)
+        mo_script_put_words(c, &system);
     if (tools == NULL || mo_buf_err(&system))
         return mo_fail(e, MO_ENOMEM, "out of memory");
     r.system = mo_buf_view(&system);
@@ -492,6 +504,7 @@ void mo_turn_stop(struct chat *c)
     c->turn.cancel = true;
     if (c->turn.asking)
         mo_llm_cancel(c->turn.asking);
+    mo_chat_images_stop(c);
     if (c->state == CHAT_CALLS)
         mo_chat_calls_cancel(c);
 }

@@ -8,11 +8,13 @@
 
 #include "agent/chat/entry.h"
 #include "agent/llm/llm.h"
+#include "budget/budget.h"
 #include "loop/loop.h"
 
 struct call;
 struct chat;
 struct entry;
+struct images;
 struct message;
 
 /* An answer that came before the entry it answers was stored. */
@@ -81,7 +83,19 @@ bool mo_turn_budget_reserve(struct chat *c);
  * failure. */
 void mo_turn_budget_used(struct chat *c, const struct mo_llm_reply *r);
 void mo_turn_budget_failed(struct chat *c, const char *code);
+/* A request that failed so costs nothing. */
+bool mo_turn_budget_is_free(const char *code);
 void mo_turn_budget_end(struct chat *c); /* the turn is over */
+/* Another model request during the turn: reserves a share for it, and settles
+ * it. used NULL: nothing was used. */
+enum mo_budget_answer mo_turn_budget_share(struct chat *c,
+                                           const struct mo_usage *most,
+                                           struct mo_budget_share *share,
+                                           struct mo_budget_ask *a,
+                                           struct mo_budget_no *no);
+void mo_turn_budget_settle(struct chat *c, struct mo_budget_share *share,
+                           const struct mo_usage *used);
+unsigned mo_turn_output_max(const struct chat *c); /* tokens of an answer */
 
 /* --- write_ahead.c: stores messages and results --------------------------
  *
@@ -90,6 +104,7 @@ void mo_turn_budget_end(struct chat *c); /* the turn is over */
 
 /* If idle, starts a turn with the next message. */
 void mo_turn_next(struct chat *c);
+void mo_turn_said(struct chat *c); /* its images are read: stores it */
 /* All calls have ended: stores their results. last: a call whose outcome is
  * written in the same batch; or NULL. */
 void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,

@@ -114,7 +114,7 @@ void mo_turn_budget_used(struct chat *c, const struct mo_llm_reply *r)
     settle(c, &u);
 }
 
-void mo_turn_budget_failed(struct chat *c, const char *code)
+bool mo_turn_budget_is_free(const char *code)
 {
     static const char *const unbilled[] = {
         "auth",        "rate_limit", "overloaded", "too_long",
@@ -122,11 +122,16 @@ void mo_turn_budget_failed(struct chat *c, const char *code)
     };
 
     for (size_t i = 0; i < MO_COUNT(unbilled); i++)
-        if (strcmp(code, unbilled[i]) == 0) {
-            settle(c, NULL);
-            return;
-        }
-    if (c->turn.share.is_open)
+        if (strcmp(code, unbilled[i]) == 0)
+            return true;
+    return false;
+}
+
+void mo_turn_budget_failed(struct chat *c, const char *code)
+{
+    if (mo_turn_budget_is_free(code))
+        settle(c, NULL);
+    else if (c->turn.share.is_open)
         settle(c, &c->turn.most);
 }
 
@@ -139,6 +144,41 @@ void mo_turn_budget_end(struct chat *c)
                           mo_span_cstr(c->turn.id));
 }
 
+unsigned mo_turn_output_max(const struct chat *c)
+{
+    const struct mo_budget *b = budget_of(c);
+    int64_t n = b ? mo_budget_config(b)->llm.max_output_tokens : 0;
+
+    return n > 0 && n < UINT32_MAX ? (unsigned)n : OUTPUT_TOKENS;
+}
+
+enum mo_budget_answer mo_turn_budget_share(struct chat *c,
+                                           const struct mo_usage *most,
+                                           struct mo_budget_share *share,
+                                           struct mo_budget_ask *a,
+                                           struct mo_budget_no *no)
+{
+    const struct mo_budget_who who = payer(c);
+    const struct mo_budget_request r = {
+        .who = &who,
+        .turn = mo_span_cstr(c->turn.id),
+        .model = model_of(c),
+        .most = *most,
+    };
+
+    if (!mo_turn_budget_is_limited(c))
+        return MO_BUDGET_YES;
+    return mo_budget_request(budget_of(c), &r, share, a, no);
+}
+
+void mo_turn_budget_settle(struct chat *c, struct mo_budget_share *share,
+                           const struct mo_usage *used)
+{
+    const struct mo_budget_who who = payer(c);
+
+    mo_budget_settle(budget_of(c), &who, model_of(c), share, used);
+}
+
 /* --- calls --------------------------------------------------------------- */
 
 static void on_call_counted(struct mo_budget_ask *a,
@@ -148,7 +188,7 @@ static void on_call_counted(struct mo_budget_ask *a,
 
     k->chat->writes--;
     if (k->canceled)
-        mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+        mo_chat_call_fail(k, MO_CALL_DONE, "%s", mo_chat_call_stopped(k));
     else if (no)
         mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: %s",
                           no->text);
@@ -156,17 +196,25 @@ static void on_call_counted(struct mo_budget_ask *a,
         mo_chat_call_start(k);
 }
 
+enum mo_budget_answer mo_turn_budget_call(const struct chat *c,
+                                          struct mo_budget_ask *ask,
+                                          struct mo_budget_no *no)
+{
+    const struct mo_budget_who who = payer(c);
+    const struct mo_budget_call call = {.who = &who};
+
+    return mo_budget_call(budget_of(c), &call, ask, no);
+}
+
 /* The gateway counts calls for their server. Its own tools run nothing. */
 void mo_chat_call_count(struct call *k)
 {
-    const struct mo_budget_who who = payer(k->chat);
-    const struct mo_budget_call call = {.who = &who};
     enum mo_budget_answer yes = MO_BUDGET_YES;
     struct mo_budget_no no;
 
     k->budget.done = on_call_counted;
     if (k->tool->source == SOURCE_BOX || k->tool->source == SOURCE_SERVERS)
-        yes = mo_budget_call(budget_of(k->chat), &call, &k->budget, &no);
+        yes = mo_turn_budget_call(k->chat, &k->budget, &no);
     if (yes == MO_BUDGET_YES)
         mo_chat_call_start(k);
     else if (yes == MO_BUDGET_NO)

@@ -11,6 +11,8 @@
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/network.h"
+#include "agent/chat/script_calls.h"
+#include "agent/chat/script_grant.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/tools_off.h"
 #include "mcp/content.h"
@@ -77,7 +79,7 @@ struct mo_verdict mo_chat_call_verdict(const struct call *k)
     struct mo_policy_call c = mo_chat_call_for_policy(k);
     struct mo_verdict v = mo_policy_judge(k->chat->agent->o.policy, &c);
 
-    if (mo_chat_mode_allows(k, &v)) {
+    if (mo_chat_mode_allows(k, &v) || mo_script_is_granted(k, &v)) {
         v.action = MO_ACTION_ALLOW;
         v.of_mode = true;
     }
@@ -86,11 +88,17 @@ struct mo_verdict mo_chat_call_verdict(const struct call *k)
 
 void mo_chat_call_allowed(struct call *k, const struct mo_verdict *v)
 {
+    bool ahead = v->of_mode && k->grant;
+
     k->of_mode = v->of_mode;
-    k->by = v->of_mode      ? mo_chat_mode_by(k->chat)
+    k->by = ahead           ? "ahead"
+            : v->of_mode    ? mo_chat_mode_by(k->chat)
             : v->remembered ? "remembered"
                             : "rule";
-    snprintf(k->who, sizeof(k->who), "%s", v->of_mode ? k->chat->mode.who : "");
+    snprintf(k->who, sizeof(k->who), "%s",
+             ahead        ? mo_script_granter(k)
+             : v->of_mode ? k->chat->mode.who
+                          : "");
 }
 
 static struct mo_span reason_of(const struct mo_verdict *v)
@@ -100,6 +108,7 @@ static struct mo_span reason_of(const struct mo_verdict *v)
 
 static void call_deny(struct call *k, struct mo_span why)
 {
+    k->is_denied = true;
     mo_chat_call_refuse(k, "rule", "This call is not allowed here%s%.*s.",
                         why.n > 0 ? ": " : "", (int)why.n, why.p);
 }
@@ -135,6 +144,8 @@ static void judge_call(struct call *k)
     struct mo_verdict v = mo_chat_call_verdict(k);
     struct mo_err e;
 
+    if (mo_script_take_grant(k, &v))
+        v = mo_chat_call_verdict(k);
     switch (v.action) {
     case MO_ACTION_ALLOW:
         k->state = MO_CALL_RUNNING;
@@ -165,19 +176,38 @@ static void explain_bad_args(struct mo_span text, struct mo_err *why)
         mo_fail(why, MO_EPROTO, "its arguments are no JSON object");
 }
 
-static int take_call(struct chat *c, const struct mo_llm_call *from,
-                     struct mo_err *e)
+static void refuse_off(struct call *k)
 {
-    struct call *k = mo_chat_calls_new(c);
+    k->is_denied = true;
+    mo_chat_call_refuse(k, "rule",
+                        "The person has switched this tool off in this "
+                        "conversation.");
+}
+
+static void refuse_changed(struct call *k)
+{
+    k->is_denied = true;
+    mo_chat_call_refuse(
+        k, "rule",
+        "This tool was changed by its server and is not used until a "
+        "person has accepted it.");
+}
+
+int mo_chat_call_take(struct call *k, const struct mo_llm_call *from,
+                      struct mo_err *e)
+{
+    struct chat *c = k->chat;
     struct mo_json_doc doc;
     struct mo_err bad;
 
-    if (k == NULL || from->key.n >= sizeof(k->key))
+    if (from->key.n >= sizeof(k->key))
         return mo_fail(e, MO_ENOMEM, "out of memory");
     memcpy(k->key, from->key.p, from->key.n);
     memcpy(k->card, k->key, sizeof(k->card));
     mo_buf_span(&k->name, from->name);
     k->tool = mo_tools_find(c->tools, from->name);
+    if (k->tool == NULL && k->parent)
+        mo_chat_router_named(k, from->name);
     if (from->bad.n > 0) {
         explain_bad_args(from->bad, &bad);
         mo_chat_call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
@@ -189,7 +219,8 @@ static int take_call(struct chat *c, const struct mo_llm_call *from,
         mo_chat_call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
         return 0;
     }
-    if (k->tool == NULL) {
+    if (k->tool == NULL || k->tool->app_only) {
+        k->tool = NULL;
         mo_chat_call_refuse(k, "rule", "There is no tool named \"%.*s\".",
                             (int)from->name.n, from->name.p);
         return 0;
@@ -197,20 +228,26 @@ static int take_call(struct chat *c, const struct mo_llm_call *from,
     if (mo_chat_router_is_run(k))
         mo_chat_router_choose(k);
     mo_chat_calls_digest(k);
-    if (mo_tools_off_has(c, k->tool))
-        mo_chat_call_refuse(k, "rule",
-                            "The person has switched this tool off in this "
-                            "conversation.");
+    if (k->parent && mo_script_is(k->tool))
+        mo_chat_call_refuse(k, "rule", "A script cannot run another script.");
+    else if (mo_tools_off_has(c, k->tool))
+        refuse_off(k);
     else if (mo_changed_tools_is_blocked(c, k->tool) ||
              (k->routed &&
               !mo_policy_tool_is_pinned(c->agent->o.policy, k->tool, NULL)))
-        mo_chat_call_refuse(
-            k, "rule",
-            "This tool was changed by its server and is not used until a "
-            "person has accepted it.");
+        refuse_changed(k);
     else
         judge_call(k);
     return mo_buf_err(&k->name) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
+}
+
+static int take_call(struct chat *c, const struct mo_llm_call *from,
+                     struct mo_err *e)
+{
+    struct call *k = mo_chat_calls_new(c);
+
+    return k ? mo_chat_call_take(k, from, e)
+             : mo_fail(e, MO_ENOMEM, "out of memory");
 }
 
 void mo_chat_calls_count(struct chat *c)
@@ -467,6 +504,12 @@ static void take_decision(struct call *k, const struct mo_decider *by,
     k->kept = 0;
 }
 
+/* A yes to further calls of a script (script_grant.h). */
+static bool is_ahead(const struct mo_decision *d)
+{
+    return d->approved && d->remember == MO_REMEMBER_NO && d->conditions.n > 0;
+}
+
 void mo_chat_call_decide(struct chat *c, const struct mo_decider *by,
                          struct mo_member *only, const struct mo_decision *d,
                          struct ack *ack)
@@ -497,6 +540,10 @@ void mo_chat_call_decide(struct chat *c, const struct mo_decider *by,
         mo_chat_calls_arm(c);
         return;
     }
+    if (is_ahead(d))
+        k->kept = only && !only->reads
+                      ? mo_script_grant(k, d->conditions, &e) == 0 ? 1 : -1
+                      : 0;
     if (d->remember != MO_REMEMBER_NO)
         k->kept = mo_session_memory_decision(k, d, &e) == 0 ? 1 : -1;
     if (k->kept < 0 && only)

@@ -19,14 +19,21 @@
  * still wait are the queued entries without a user entry of the same id. No
  * model and no page is shown a queued entry.
  *
+ * The images that a message names are read from the box first (images.h): its
+ * entry has their bytes. Until then nothing of it is stored, as of a message
+ * that has not come yet.
+ *
  * The request is sent after the write instead if the store is known to be down,
  * if another write of the chat is under way (it may start a new conversation),
  * or if tools must be loaded or older turns summarised first. */
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
+#include "agent/chat/doubts.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
+#include "agent/chat/images.h"
+#include "agent/chat/script_calls.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
 
@@ -215,7 +222,7 @@ static struct message *queue_take(struct chat *c)
 {
     struct message *m = mo_list_first(&c->queue, struct message, node);
 
-    if (m == NULL || m->writing || c->stalled)
+    if (m == NULL || m->writing || c->stalled || mo_doubts_settle(c, m))
         return NULL;
     mo_list_del(&m->node);
     c->nqueue--;
@@ -234,32 +241,18 @@ static void queue_return(struct chat *c, struct message *m)
 
 void mo_chat_queue_drop(struct chat *c)
 {
+    struct message *now = mo_take_ptr(&c->turn.saying);
+
+    if (now) /* its images were being read */
+        mo_chat_ack(&now->ack, "closed",
+                    "the session ended before this was read");
+    mo_free(now);
     mo_list_drain (m, &c->queue, struct message, node) {
         mo_chat_ack(&m->ack, "closed",
                     "the session ended before this was read");
         mo_free(m);
     }
     c->nqueue = 0;
-}
-
-/* Remembers a message that may or may not be stored. If the same text is sent
- * again it keeps its id, and the store checks whether it is there. */
-static void set_unsure(struct chat *c, struct message *m)
-{
-    mo_free(c->unsure);
-    c->unsure = m;
-}
-
-/* True if this is that message, sent again; then it gets its id. */
-static bool is_again(const struct chat *c, struct message *m)
-{
-    const struct message *u = c->unsure;
-
-    if (u == NULL ||
-        !mo_span_eq(mo_span(u->text, u->n), mo_span(m->text, m->n)))
-        return false;
-    memcpy(m->id, u->id, sizeof(m->id));
-    return true;
 }
 
 /* --- user messages ------------------------------------------------------- */
@@ -290,10 +283,10 @@ static void on_message_written(struct chat *c, void *arg,
     } else if (why) {
         mo_chat_ack(&m->ack, "state_unavailable", why->msg);
         if (why->code == MO_EUNAVAIL)
-            set_unsure(c, mo_take_ptr(&m));
+            mo_doubts_add(c, m, true);
         entry_lost(c);
     } else {
-        set_unsure(c, NULL);
+        mo_doubts_over(c, m);
         mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"",
                       c->turn.id, m->id);
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
@@ -311,15 +304,15 @@ static int write_message(struct chat *c, struct message *m, struct mo_err *e)
     struct mo_write w[2] = {{.at = 0}};
     mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX}, mark = {.max = 256};
     struct mo_span text = mo_span(m->text, m->n);
-    bool again = m->stored ? m->again : !m->is_edit && is_again(c, m);
+    bool again = m->stored ? m->again : !m->is_edit && mo_doubts_know(c, m);
     struct entry *en = NULL;
     size_t n = 0;
 
     if (m->is_auto)
         mo_entry_auto(&doc, mo_span_cstr(m->id), mo_span_cstr(m->by), text);
     else
-        mo_entry_message(&doc, "user", mo_span_cstr(m->id), mo_span_cstr(m->by),
-                         text);
+        mo_entry_said(&doc, mo_span_cstr(m->id), mo_span_cstr(m->by), text,
+                      mo_chat_images_blocks(c));
     if (m->is_edit) {
         mo_branch_mark(&mark, m->to);
         mo_branch_cut(c, m->to);
@@ -337,7 +330,6 @@ static int write_message(struct chat *c, struct message *m, struct mo_err *e)
 void mo_turn_next(struct chat *c)
 {
     struct message *m = c->state == CHAT_IDLE ? queue_take(c) : NULL;
-    struct mo_err e;
 
     if (m == NULL)
         return;
@@ -348,7 +340,18 @@ void mo_turn_next(struct chat *c)
     memcpy(c->turn.asker, m->by, sizeof(c->turn.asker));
     mo_turn_begin(c);
     mo_chat_move(c, CHAT_SAVING);
-    if (write_message(c, m, &e) == 0)
+    if (m->is_auto || !mo_chat_images_start(c, mo_span(m->text, m->n)))
+        mo_turn_said(c);
+}
+
+void mo_turn_said(struct chat *c)
+{
+    struct message *m = c->turn.saying;
+    struct mo_err e;
+    int rc = write_message(c, m, &e);
+
+    mo_chat_images_free(c);
+    if (rc == 0)
         return;
     c->turn.saying = NULL;
     if (m->is_edit) {
@@ -409,6 +412,21 @@ static int write_results(struct chat *c, const struct mo_buf *doc,
     return rc;
 }
 
+/* Calls of scripts are beside the results: no model is sent them. */
+static void put_scripts(const struct chat *c, struct mo_buf *doc)
+{
+    mo_autobuf struct mo_buf scripts = {.max = MO_ENTRY_MAX};
+    struct mo_jw w = mo_jw_object(&scripts);
+
+    mo_script_put_all(&w, c);
+    mo_jw_end(&w);
+    if (mo_buf_err(doc) || mo_buf_err(&scripts) || scripts.len <= 2 ||
+        doc->len + scripts.len > MO_ENTRY_MAX)
+        return;
+    doc->p[doc->len - 1] = ','; /* in place of the brace */
+    mo_buf_span(doc, mo_span_skip(mo_buf_view(&scripts), 1));
+}
+
 void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
                      struct call *last)
 {
@@ -418,6 +436,7 @@ void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
 
     mo_chat_move(c, CHAT_RESULTS);
     mo_entry_tool(&doc, v, n);
+    put_scripts(c, &doc);
     rc = write_results(c, &doc, last, &e);
     if (last)
         last->writing = rc == 0;
@@ -458,9 +477,8 @@ static void refuse_message(struct chat *c, struct message *m,
     c->nqueue--;
     mo_chat_ack(&m->ack, "state_unavailable", why->msg);
     if (why->code == MO_EUNAVAIL)
-        set_unsure(c, m);
-    else
-        mo_free(m);
+        mo_doubts_add(c, m, false);
+    mo_free(m);
 }
 
 static void on_queued(struct chat *c, void *arg, const struct mo_err *why)
@@ -474,7 +492,7 @@ static void on_queued(struct chat *c, void *arg, const struct mo_err *why)
         return;
     }
     m->stored = true;
-    set_unsure(c, NULL);
+    mo_doubts_over(c, m);
     mo_buf_printf(&extra, "\"queued\":%u,\"messageId\":\"%s\"",
                   position_of(c, m), m->id);
     mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
@@ -487,7 +505,7 @@ static void store_message(struct chat *c, struct message *m)
     struct mo_err e;
     int rc = 0;
 
-    (void)is_again(c, m);
+    (void)mo_doubts_know(c, m);
     mo_entry_message(&doc, "queued", mo_span_cstr(m->id), mo_span_cstr(m->by),
                      mo_span(m->text, m->n));
     w.doc = mo_buf_view(&doc);
@@ -500,8 +518,8 @@ static void store_message(struct chat *c, struct message *m)
 
 void mo_chat_queue_store(struct chat *c)
 {
-    if (c->state == CHAT_IDLE)
-        return; /* the first is taken now, the others come here then */
+    if (c->state == CHAT_IDLE || c->settling)
+        return; /* the first is taken soon, the others come here then */
     mo_list_each_entry_safe (m, &c->queue, struct message, node) {
         if (!m->stored && !m->writing)
             store_message(c, m);

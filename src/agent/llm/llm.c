@@ -156,6 +156,11 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     return NULL;
 }
 
+enum mo_llm_kind mo_llm_kind_of(const struct mo_llm *m)
+{
+    return m->kind;
+}
+
 void mo_llm_free(struct mo_llm *m)
 {
     if (!m)

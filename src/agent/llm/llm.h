@@ -86,6 +86,8 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
 /* No request or list may be active. Closing hc ends lists of models too. */
 void mo_llm_free(struct mo_llm *m);
 
+enum mo_llm_kind mo_llm_kind_of(const struct mo_llm *m);
+
 struct mo_llm_tool {
     struct mo_span name; /* [A-Za-z0-9_-], at most MO_LLM_NAME_MAX */
     struct mo_span description;
@@ -105,7 +107,9 @@ struct mo_llm_request {
     /* A number per entry that is unique among all requests to this mo_llm, used
      * to recognise entries; NULL: entries are compared by their bytes. */
     const uint64_t *ids;
-    bool quiet; /* tools are sent unchanged but must not be used */
+    unsigned max_output; /* tokens; 0: that of the mo_llm */
+    bool quiet;          /* tools are sent unchanged but must not be used */
+    bool blind;          /* the model takes no images: they are described */
     const struct mo_trace_span *parent; /* of the request's span; or NULL */
     struct mo_span conversation;        /* its id, for the span; or empty */
 };
@@ -178,10 +182,17 @@ void mo_llm_cancel(struct mo_llm_x *x);
 
 /* --- lists of models ----------------------------------------------------- */
 
+enum mo_llm_sight { MO_LLM_SIGHT_UNKNOWN, MO_LLM_SEES, MO_LLM_BLIND };
+
 struct mo_llm_model {
     struct mo_span id, name;  /* name: display name */
     uint64_t context, output; /* tokens; 0: unknown */
+    enum mo_llm_sight sight;  /* as the list says */
 };
+
+/* Does a model of that name take images? Compatible servers do not say; those
+ * that do are known by their names. Pure. */
+bool mo_llm_sees(enum mo_llm_kind k, struct mo_span model);
 
 typedef void mo_llm_models_fn(void *ctx, const struct mo_llm_model *v, size_t n,
                               const struct mo_llm_failure *f);

@@ -4,7 +4,11 @@
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
+#include "codec/picture.h"
 #include "codec/sha256.h"
+#include "codec/text/base64.h"
+
+#define MAGIC_TEXT 16 /* characters of base64 */
 
 static const struct mo_json none = {NULL, 0};
 
@@ -285,16 +289,48 @@ static bool note_piece(struct mo_llm_piece *p, const char *what,
     return true;
 }
 
+/* The type of an image by its first bytes, as JSON; p NULL: it is none of those
+ * that providers take. They refuse a request that declares another type. */
+static struct mo_json image_type(struct mo_json data)
+{
+    static const struct {
+        const char *type, *json;
+    } rows[] = {
+        {"image/png", "\"image/png\""},
+        {"image/jpeg", "\"image/jpeg\""},
+        {"image/gif", "\"image/gif\""},
+        {"image/webp", "\"image/webp\""},
+    };
+    mo_autobuf struct mo_buf text = {.max = 64}, head = {.max = 64};
+    struct mo_picture image;
+
+    for (size_t i = 1; i + 1 < data.n && text.len < MAGIC_TEXT; i++)
+        if (data.p[i] != '\\') /* some escape the slash */
+            mo_buf_putc(&text, data.p[i]);
+    if (mo_base64_decode(mo_buf_view(&text), &head) < 0 ||
+        mo_picture_read(mo_buf_view(&head), &image) < 0)
+        return none;
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        if (strcmp(rows[i].type, image.type) == 0)
+            return (struct mo_json){rows[i].json, strlen(rows[i].json)};
+    return none;
+}
+
 static bool read_media(struct mo_llm_piece *p, const char *what,
                        struct mo_json mime, struct mo_json data)
 {
     static const char *const images[] = {"image/png", "image/jpeg", "image/gif",
                                          "image/webp", NULL};
     static const char *const docs[] = {"application/pdf", NULL};
+    struct mo_json type = none;
 
     if (!mo_json_is(data, MO_JSON_STRING) || data.n <= 2)
         return false;
-    if (!mo_json_str_in(mime, images) && !mo_json_str_in(mime, docs))
+    if (mo_json_str_in(mime, images))
+        type = image_type(data);
+    if (type.p)
+        mime = type;
+    else if (!mo_json_str_in(mime, docs))
         return note_piece(p, what, mime, data);
     p->kind = mo_json_str_in(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
     p->mime = mime;
@@ -326,23 +362,37 @@ bool mo_llm_piece(struct mo_json block, struct mo_llm_piece *p)
     return !mo_llm_blank(p->text);
 }
 
+/* True if the model takes this piece. Gemini takes no GIF. */
+static bool is_taken(const struct mo_llm_ask *q, const struct mo_llm_piece *p)
+{
+    return q == NULL || p->kind != MO_PIECE_IMAGE ||
+           (!q->r->blind && (q->kind != MO_LLM_GEMINI ||
+                             !mo_json_str_eq(p->mime, MO_SPAN("image/gif"))));
+}
+
 bool mo_llm_next_piece(struct mo_llm_pieces *s)
 {
     while (mo_json_step(&s->at)) {
-        if (mo_llm_piece(s->at.val, &s->p))
+        if (!mo_llm_piece(s->at.val, &s->p))
+            continue;
+        if (is_taken(s->q, &s->p))
             return true;
+        if (!mo_json_get(s->at.val, "path").p)
+            return note_piece(&s->p, "image", s->p.mime, s->p.data);
     }
     return false;
 }
 
-struct mo_llm_pieces mo_llm_entry_pieces(struct mo_json entry)
+struct mo_llm_pieces mo_llm_entry_pieces(const struct mo_llm_ask *q,
+                                         struct mo_json entry)
 {
-    return mo_llm_pieces(mo_json_get(entry, "blocks"));
+    return mo_llm_pieces(q, mo_json_get(entry, "blocks"));
 }
 
-struct mo_llm_pieces mo_llm_result_pieces(const struct mo_llm_pair *pair)
+struct mo_llm_pieces mo_llm_result_pieces(const struct mo_llm_ask *q,
+                                          const struct mo_llm_pair *pair)
 {
-    return mo_llm_pieces(mo_json_get(pair->result, "content"));
+    return mo_llm_pieces(q, mo_json_get(pair->result, "content"));
 }
 
 /* Re-encodes a string with escapes: some providers reject half a surrogate
@@ -407,7 +457,7 @@ void mo_llm_result_text(const struct mo_llm_pair *p, struct mo_buf *out)
 {
     if (!p->result.p)
         (void)mo_buf_puts(out, MO_LLM_UNKNOWN);
-    for (struct mo_llm_pieces s = mo_llm_result_pieces(p);
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(NULL, p);
          mo_llm_next_piece(&s);)
         add_piece(out, &s.p);
 }

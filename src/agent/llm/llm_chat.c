@@ -7,8 +7,8 @@
  * is answered: some servers require that, others reject more. OpenAI itself
  * never gets any.
  *
- * Tool messages cannot contain images: OpenAI gets them in a user message after
- * it, other servers, which often take no images, a line that describes them. */
+ * Tool messages cannot contain images: a model that takes images gets them in a
+ * user message after it, and in any case a line that describes them. */
 #include "agent/llm/llm_priv.h"
 
 static void put_role(struct mo_jw *w, const char *role)
@@ -122,9 +122,10 @@ static void put_result(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_end(w);
 }
 
-static void put_images(struct mo_jw *w, const struct mo_llm_pair *p, bool *open)
+static void put_images(const struct mo_llm_ask *q, struct mo_jw *w,
+                       const struct mo_llm_pair *p, bool *open)
 {
-    for (struct mo_llm_pieces s = mo_llm_result_pieces(p);
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(q, p);
          mo_llm_next_piece(&s);) {
         if (s.p.kind != MO_PIECE_IMAGE)
             continue;
@@ -146,26 +147,30 @@ static void put_turn(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     put_assistant(q, i, w, v, n);
     for (size_t c = 0; c < n; c++)
         put_result(q, i, w, &v[c]);
-    for (size_t c = 0; c < n && q->kind == MO_LLM_OPENAI; c++)
-        put_images(w, &v[c], &open);
+    for (size_t c = 0; c < n; c++)
+        put_images(q, w, &v[c], &open);
     if (open) {
         mo_jw_end(w);
         mo_jw_end(w);
     }
 }
 
-/* True if the entry is one text block. */
-static bool is_plain(struct mo_json entry, struct mo_llm_piece *p)
+/* True if the entry is one text for this model. */
+static bool is_plain(const struct mo_llm_ask *q, struct mo_json entry,
+                     struct mo_llm_piece *p)
 {
-    struct mo_json blocks = mo_json_get(entry, "blocks");
+    struct mo_llm_pieces s = mo_llm_entry_pieces(q, entry);
 
-    return mo_json_len(blocks) == 1 && mo_llm_piece(mo_json_at(blocks, 0), p) &&
-           p->kind == MO_PIECE_TEXT && p->text.p;
+    if (!mo_llm_next_piece(&s))
+        return false;
+    *p = s.p;
+    return p->kind == MO_PIECE_TEXT && p->text.p && !mo_llm_next_piece(&s);
 }
 
-static void put_pieces(struct mo_jw *w, struct mo_json entry)
+static void put_pieces(const struct mo_llm_ask *q, struct mo_jw *w,
+                       struct mo_json entry)
 {
-    for (struct mo_llm_pieces s = mo_llm_entry_pieces(entry);
+    for (struct mo_llm_pieces s = mo_llm_entry_pieces(q, entry);
          mo_llm_next_piece(&s);)
         put_piece(w, &s.p);
 }
@@ -179,7 +184,7 @@ static void put_joined(const struct mo_llm_ask *q, size_t i, size_t end,
     for (; i < end; i++) {
         if (all.len)
             (void)mo_buf_puts(&all, "\n\n");
-        if (is_plain(q->entries[i], &p))
+        if (is_plain(q, q->entries[i], &p))
             (void)mo_json_str_buf(p.text, &all);
     }
     mo_jw_key(w, "content");
@@ -196,7 +201,7 @@ static size_t put_user(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     size_t end = i;
 
     while (end < q->n && mo_llm_is_role(q->entries[end], "user"))
-        plain = is_plain(q->entries[end++], &p) && plain;
+        plain = is_plain(q, q->entries[end++], &p) && plain;
     put_role(w, "user");
     if (plain && end == i + 1) {
         mo_llm_piece_text(w, "content", &p);
@@ -205,7 +210,7 @@ static size_t put_user(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     } else {
         mo_jw_member_arr(w, "content");
         for (; i < end; i++)
-            put_pieces(w, q->entries[i]);
+            put_pieces(q, w, q->entries[i]);
         mo_jw_end(w);
     }
     mo_jw_end(w);

@@ -103,7 +103,7 @@ static void put_user(struct out *o, size_t i)
 {
     struct mo_jw w;
 
-    for (struct mo_llm_pieces s = mo_llm_entry_pieces(o->q->entries[i]);
+    for (struct mo_llm_pieces s = mo_llm_entry_pieces(o->q, o->q->entries[i]);
          mo_llm_next_piece(&s);) {
         begin_message(o, user, &w);
         put_piece(&w, &s.p);
@@ -162,7 +162,8 @@ static void put_assistant(struct out *o, size_t i)
 }
 
 /* Writes no content for an empty result. */
-static void put_content(struct mo_jw *w, const struct mo_llm_pair *p)
+static void put_content(const struct mo_llm_ask *q, struct mo_jw *w,
+                        const struct mo_llm_pair *p)
 {
     bool open = false;
 
@@ -170,7 +171,7 @@ static void put_content(struct mo_jw *w, const struct mo_llm_pair *p)
         mo_jw_member_cstr(w, "content", MO_LLM_UNKNOWN);
         return;
     }
-    for (struct mo_llm_pieces s = mo_llm_result_pieces(p);
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(q, p);
          mo_llm_next_piece(&s);) {
         if (!open)
             mo_jw_member_arr(w, "content");
@@ -192,7 +193,7 @@ static void put_results(struct out *o, size_t i)
         mo_jw_obj(&w);
         mo_jw_member(&w, "type", MO_SPAN("tool_result"));
         mo_llm_put_id(&w, "tool_use_id", o->q, i, v[c].call);
-        put_content(&w, &v[c]);
+        put_content(o->q, &w, &v[c]);
         if (mo_llm_failed(&v[c]))
             mo_jw_member_bool(&w, "is_error", true);
         mo_jw_end(&w);

@@ -201,6 +201,18 @@ static bool do_run(struct mo_llm_step *st, struct mo_span s)
     return st->text.n > 0;
 }
 
+/* "writes hello to a.txt, b.txt and c.txt": one script for all files. */
+static bool do_script(struct mo_llm_step *st, struct mo_span s)
+{
+    struct mo_span text, path;
+
+    if (!eat_phrase(&s, "writes") || !split_any(s, into, &text, &path))
+        return false;
+    st->text = unquote(text);
+    st->path = path;
+    return true;
+}
+
 static bool do_search(struct mo_llm_step *st, struct mo_span s)
 {
     static const char *const where[] = {" in ", " inside ", NULL};
@@ -249,6 +261,7 @@ static const struct {
     {"save", MO_DO_WRITE, do_write},
     {"create", MO_DO_WRITE, do_create},
     {"make", MO_DO_WRITE, do_create},
+    {"run a script that", MO_DO_SCRIPT, do_script},
     {"run", MO_DO_RUN, do_run},
     {"execute", MO_DO_RUN, do_run},
     {"$", MO_DO_RUN, do_run},
@@ -404,6 +417,7 @@ static const struct {
                     "Changing",
                     {"path", "old_string", "new_string"}},
     [MO_DO_SEARCH] = {"search_files", "Searching", {"path", "pattern", NULL}},
+    [MO_DO_SCRIPT] = {"run_script", "Running a script for", {NULL}},
     [MO_DO_RUN] = {"execute_command", "Running", {NULL, "command", NULL}},
 };
 
@@ -422,6 +436,47 @@ static const struct mo_llm_tool *find_tool(const struct mo_llm_request *r,
             return &r->tools[i];
     }
     return NULL;
+}
+
+/* The next name of a list: "a.txt, b.txt and c.txt". */
+static struct mo_span next_name(struct mo_span *list)
+{
+    struct mo_span a = *list, b = {NULL, 0};
+    ptrdiff_t comma = mo_span_find(*list, ',');
+    ptrdiff_t and = mo_span_search(*list, MO_SPAN(" and "));
+
+    if (and >= 0 && (comma < 0 || and < comma)) {
+        a = mo_span_head(*list, (size_t) and);
+        b = mo_span_skip(*list, (size_t) and +5);
+    } else if (comma >= 0) {
+        a = mo_span_head(*list, (size_t)comma);
+        b = mo_span_skip(*list, (size_t)comma + 1);
+    }
+    *list = trim_blanks(b);
+    return unquote(a);
+}
+
+/* A JSON string is one of Python, too. */
+static void put_script(struct mo_buf *b, const struct mo_llm_step *st)
+{
+    mo_autobuf struct mo_buf code = {.max = MO_LLM_REQUEST_MAX};
+    struct mo_span list = st->path;
+    struct mo_jw w = mo_jw_object(b);
+    const char *comma = "";
+
+    (void)mo_buf_puts(&code, "import tools\n\nfor path in [");
+    while (list.n) {
+        (void)mo_buf_puts(&code, comma);
+        (void)mo_json_quote(&code, next_name(&list));
+        comma = ", ";
+    }
+    (void)mo_buf_puts(&code, "]:\n    tools.write_file(path=path, content=");
+    (void)mo_json_quote(&code, st->text);
+    (void)mo_buf_puts(&code, ")\n    print(\"wrote\", path)\n");
+    mo_jw_member_cstr(&w, "language", "python");
+    mo_jw_member(&w, "code", mo_buf_view(&code));
+    mo_jw_end(&w);
+    mo_buf_pass_err(b, &code);
 }
 
 static void put_args(struct mo_buf *b, const struct mo_llm_step *st)
@@ -501,7 +556,10 @@ static void put_next(const struct mo_llm_ask *q, struct mo_llm_plan *p,
     (void)mo_buf_span(&p->text, what);
     (void)mo_buf_puts(&p->text, ".");
     (void)mo_buf_span(&p->tool, t->name);
-    put_args(&p->args, st);
+    if (st->what == MO_DO_SCRIPT)
+        put_script(&p->args, st);
+    else
+        put_args(&p->args, st);
 }
 
 static void put_failed(struct mo_llm_plan *p, const struct mo_llm_step *v,

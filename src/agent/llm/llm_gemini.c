@@ -106,7 +106,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
 
 static void put_user(struct out *o, size_t i)
 {
-    for (struct mo_llm_pieces s = mo_llm_entry_pieces(o->q->entries[i]);
+    for (struct mo_llm_pieces s = mo_llm_entry_pieces(o->q, o->q->entries[i]);
          mo_llm_next_piece(&s);) {
         begin_content(o, "user");
         put_piece(&o->w, &s.p);
@@ -155,16 +155,16 @@ static void put_model(struct out *o, size_t i)
 /* Images of a result. */
 static void put_media(struct out *o, const struct mo_llm_pair *pair)
 {
-    for (struct mo_llm_pieces s = mo_llm_result_pieces(pair);
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(o->q, pair);
          mo_llm_next_piece(&s);) {
         if (s.p.kind != MO_PIECE_TEXT)
             put_piece(&o->w, &s.p);
     }
 }
 
-static bool has_media(const struct mo_llm_pair *pair)
+static bool has_media(const struct out *o, const struct mo_llm_pair *pair)
 {
-    for (struct mo_llm_pieces s = mo_llm_result_pieces(pair);
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(o->q, pair);
          mo_llm_next_piece(&s);) {
         if (s.p.kind != MO_PIECE_TEXT)
             return true;
@@ -186,7 +186,7 @@ static void put_response(struct out *o, size_t i,
     mo_jw_member_obj(w, "response");
     mo_llm_put_result(w, mo_llm_failed(pair) ? "error" : "output", pair);
     mo_jw_end(w);
-    if (o->modern && has_media(pair)) {
+    if (o->modern && has_media(o, pair)) {
         mo_jw_member_arr(w, "parts");
         put_media(o, pair);
         mo_jw_end(w);

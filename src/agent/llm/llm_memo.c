@@ -55,7 +55,7 @@ static uint64_t hash_tool(const struct mo_llm_memo *m, uint64_t h,
 static uint64_t hash_head(const struct mo_llm_memo *m,
                           const struct mo_llm_request *r)
 {
-    uint64_t h = hash_span(m, r->ntools, mo_span_cstr(r->model));
+    uint64_t h = hash_span(m, r->ntools * 2 + r->blind, mo_span_cstr(r->model));
 
     h = hash_span(m, h, r->system);
     for (size_t i = 0; i < r->ntools; i++)

@@ -145,6 +145,21 @@ static bool is_for_chat(struct mo_span id, struct mo_arena *a)
     return p && !has_word(mo_span(p, id.n), other);
 }
 
+/* OpenRouter lists kinds of input; llama.cpp and others list abilities. */
+static enum mo_llm_sight read_sight(struct mo_json v)
+{
+    struct mo_json kinds =
+        mo_json_get(mo_json_get(v, "architecture"), "input_modalities");
+    struct mo_json can = mo_json_get(v, "capabilities");
+
+    if (mo_json_is(kinds, MO_JSON_ARRAY))
+        return list_has(kinds, "image") ? MO_LLM_SEES : MO_LLM_BLIND;
+    if (mo_json_is(can, MO_JSON_ARRAY) &&
+        (list_has(can, "vision") || list_has(can, "multimodal")))
+        return MO_LLM_SEES;
+    return MO_LLM_SIGHT_UNKNOWN;
+}
+
 static bool read_compatible_model(struct mo_json v, struct mo_arena *a,
                                   struct row *r)
 {
@@ -157,8 +172,41 @@ static bool read_compatible_model(struct mo_json v, struct mo_arena *a,
         mo_llm_count(mo_json_get(v, windows[i]), &r->m.context);
     mo_llm_count(mo_json_get(mo_json_get(v, "meta"), "n_ctx_train"),
                  &r->m.context);
+    r->m.sight = read_sight(v);
     return is_for_chat(r->m.id, a) &&
            (!mo_json_is(takes, MO_JSON_ARRAY) || list_has(takes, "tools"));
+}
+
+/* --- images -------------------------------------------------------------- */
+
+bool mo_llm_sees(enum mo_llm_kind k, struct mo_span model)
+{
+    static const char *const blind[] = {"gpt-3.5", "o1-mini", "o3-mini", NULL};
+    static const char *const seeing[] = {
+        "vision",  "-vl",       "vl-",
+        "llava",   "bakllava",  "pixtral",
+        "gemma3",  "gemma-3",   "gemma4",
+        "gemma-4", "llama4",    "llama-4",
+        "minicpm", "moondream", "internvl",
+        "molmo",   "qwen3.5",   "mistral-small3",
+        "gpt-4o",  "gpt-5",     "gpt-6",
+        "claude",  "gemini",    NULL};
+    char low[256];
+    size_t n = model.n < sizeof(low) ? model.n : sizeof(low);
+
+    for (size_t i = 0; i < n; i++)
+        low[i] = mo_lower(model.p[i]);
+    switch (k) {
+    case MO_LLM_CLAUDE:
+    case MO_LLM_GEMINI:
+        return true;
+    case MO_LLM_OPENAI:
+        return !has_word(mo_span(low, n), blind);
+    case MO_LLM_COMPATIBLE:
+        return has_word(mo_span(low, n), seeing);
+    default:
+        return false;
+    }
 }
 
 /* --- a page -------------------------------------------------------------- */

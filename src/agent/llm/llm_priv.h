@@ -96,16 +96,20 @@ bool mo_llm_piece(struct mo_json block, struct mo_llm_piece *p);
 
 /* The pieces of a list of content blocks; those with nothing to send are left
  * out:
- *   for (struct mo_llm_pieces s = mo_llm_pieces(list); mo_llm_next_piece(&s);)
- * visits s.p. */
+ *   for (struct mo_llm_pieces s = mo_llm_pieces(q, list);
+ *        mo_llm_next_piece(&s);)
+ * visits s.p. Images that the model of q does not take are described; those of
+ * a message are left out, because its text names them. q NULL: it takes all. */
 struct mo_llm_pieces {
     struct mo_json_each at;
     struct mo_llm_piece p;
+    const struct mo_llm_ask *q;
 };
 
-static inline struct mo_llm_pieces mo_llm_pieces(struct mo_json list)
+static inline struct mo_llm_pieces mo_llm_pieces(const struct mo_llm_ask *q,
+                                                 struct mo_json list)
 {
-    struct mo_llm_pieces s = {0};
+    struct mo_llm_pieces s = {.q = q};
 
     mo_json_iter(&s.at.at, list);
     return s;
@@ -113,8 +117,10 @@ static inline struct mo_llm_pieces mo_llm_pieces(struct mo_json list)
 
 bool mo_llm_next_piece(struct mo_llm_pieces *s);
 /* The pieces of an entry's blocks, and of the result of a call. */
-struct mo_llm_pieces mo_llm_entry_pieces(struct mo_json entry);
-struct mo_llm_pieces mo_llm_result_pieces(const struct mo_llm_pair *pair);
+struct mo_llm_pieces mo_llm_entry_pieces(const struct mo_llm_ask *q,
+                                         struct mo_json entry);
+struct mo_llm_pieces mo_llm_result_pieces(const struct mo_llm_ask *q,
+                                          const struct mo_llm_pair *pair);
 /* Write a member. */
 void mo_llm_piece_text(struct mo_jw *w, const char *key,
                        const struct mo_llm_piece *p);
@@ -406,6 +412,7 @@ struct mo_llm_step {
         MO_DO_EDIT,
         MO_DO_SEARCH,
         MO_DO_RUN,
+        MO_DO_SCRIPT,  /* path: a list of names */
         MO_DO_NOTHING, /* not understood */
     } what;
     struct mo_span said; /* the words */

@@ -36,11 +36,12 @@ static void put_pieces(struct mo_jw *w, const char *key, struct mo_llm_pieces s)
     mo_jw_end(w);
 }
 
-static void put_user(struct mo_jw *w, struct mo_json entry)
+static void put_user(const struct mo_llm_ask *q, struct mo_jw *w,
+                     struct mo_json entry)
 {
     mo_jw_obj(w);
     mo_jw_member(w, "role", MO_SPAN("user"));
-    put_pieces(w, "content", mo_llm_entry_pieces(entry));
+    put_pieces(w, "content", mo_llm_entry_pieces(q, entry));
     mo_jw_end(w);
 }
 
@@ -111,7 +112,7 @@ static void put_results(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
         if (plain)
             mo_llm_put_result(w, "output", &v[c]);
         else
-            put_pieces(w, "output", mo_llm_pieces(content));
+            put_pieces(w, "output", mo_llm_pieces(q, content));
         mo_jw_end(w);
     }
 }
@@ -151,7 +152,7 @@ static void put_input(const struct mo_llm_ask *q, struct mo_jw *w)
         if (i == knot)
             mo_llm_knot(q, i, w, NULL);
         if (mo_llm_is_role(q->entries[i], "user")) {
-            put_user(w, q->entries[i]);
+            put_user(q, w, q->entries[i]);
         } else if (mo_llm_is_role(q->entries[i], "assistant")) {
             put_assistant(q, i, w);
             put_results(q, i, w);

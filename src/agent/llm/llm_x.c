@@ -35,6 +35,7 @@ struct mo_llm_x {
     struct mo_httpc_x *http;
     struct mo_buf url, body, hop; /* hop: the body with a continuation token */
     char *model;
+    unsigned max_output; /* tokens; 0: the provider's default */
     char base[MO_LLM_BASE_MAX];
     struct mo_sse sse;
     struct mo_llm_in in;
@@ -357,7 +358,7 @@ static bool rename_limit(struct mo_llm_x *x, const struct mo_llm_verdict *v)
     if (x->m->kind != MO_LLM_COMPATIBLE || x->renamed || *x->m->new_limit ||
         strcmp(v->f.code, "bad_request") != 0 ||
         mo_span_search(mo_buf_view(&x->doc), MO_SPAN("max_tokens")) < 0 ||
-        !mo_llm_chat_new_limit(&x->body, x->m->max_output))
+        !mo_llm_chat_new_limit(&x->body, x->max_output))
         return false;
     x->renamed = true;
     x->tries = 0;
@@ -586,6 +587,7 @@ static struct mo_llm_x *x_new(struct mo_llm *m, const struct mo_llm_request *r,
     x->in.key[0] = 'c';
     mo_random_token(x->in.key + 1, 9);
     x->model = mo_strndup(r->model, strlen(r->model));
+    x->max_output = r->max_output ? r->max_output : m->max_output;
     return x;
 }
 
@@ -594,7 +596,7 @@ static int write_request(struct mo_llm_x *x, const struct mo_llm_request *r,
 {
     struct mo_llm_ask q = {.kind = x->m->kind,
                            .url = x->m->url,
-                           .max_output = x->m->max_output,
+                           .max_output = x->max_output,
                            .new_limit = *x->m->new_limit,
                            .r = r};
     mo_autoarena struct mo_arena a = {.cap = 4096 + (r->nentries + 1) * 64};

@@ -249,6 +249,15 @@ void mo_model_fini(struct mo_model *model)
 
 /* --- the list ------------------------------------------------------------ */
 
+static bool list_sees(const struct source *s, const struct mo_llm_model *v)
+{
+    if (s->m->cfg->llm.images != MO_IMAGES_AUTO)
+        return s->m->cfg->llm.images == MO_IMAGES_ALWAYS;
+    if (v->sight != MO_LLM_SIGHT_UNKNOWN)
+        return v->sight == MO_LLM_SEES;
+    return mo_llm_sees(mo_llm_kind_of(s->llm), v->id);
+}
+
 static void put_model(struct source *s, const struct mo_llm_model *v)
 {
     struct mo_jw w;
@@ -269,6 +278,7 @@ static void put_model(struct source *s, const struct mo_llm_model *v)
     mo_jw_member_cstr(&w, "provider", s->name);
     if (v->context > 0)
         mo_jw_member_u64(&w, "context", v->context);
+    mo_jw_member_bool(&w, "images", list_sees(s, v));
     mo_jw_end(&w);
 }
 
@@ -625,6 +635,23 @@ static bool is_model(struct mo_json id, struct mo_span model)
 
     return mo_json_is(id, MO_JSON_STRING) && mo_span_ends(s, model) &&
            (s.n == model.n || s.p[s.n - model.n - 1] == ':');
+}
+
+bool mo_models_sees(struct mo_models *m, const struct mo_model *model)
+{
+    struct mo_span id = mo_buf_view(&model->id);
+    bool sees =
+        mo_llm_sees(mo_llm_kind_of(model->llm), mo_span_skip(id, model->own));
+    struct mo_json_doc doc;
+
+    if (m->cfg->llm.images != MO_IMAGES_AUTO)
+        return m->cfg->llm.images == MO_IMAGES_ALWAYS;
+    if (m->made == 0 || mo_json_parse(mo_buf_view(&m->list), 0, &doc, NULL) < 0)
+        return sees;
+    mo_json_each (at, mo_json_get(doc.root, "models"))
+        if (is_model(mo_json_get(at.val, "id"), id))
+            (void)mo_json_bool(mo_json_get(at.val, "images"), &sees);
+    return sees;
 }
 
 uint64_t mo_models_window(struct mo_models *m, struct mo_span model)

@@ -80,6 +80,10 @@ int mo_models_test(struct mo_models *m, const struct mo_config *cfg,
 /* done() is not called any more; the request ends by itself. */
 void mo_models_test_drop(struct mo_models_test *t);
 
+/* Does the model take images? As llm.images says; `auto`: as the list says, or
+ * else by its name. */
+bool mo_models_sees(struct mo_models *m, const struct mo_model *model);
+
 /* Tokens a request to the model may have, without its longest answer. 0:
  * unknown, because the list was not loaded yet or does not say. */
 uint64_t mo_models_window(struct mo_models *m, struct mo_span model);

@@ -215,6 +215,7 @@ static void on_line(struct cli_chat *t, struct mo_span line)
         [WAIT] = line_said,
         [FORM] = mo_chat_cmd_form_line,
         [PAGE] = mo_chat_cmd_page_line,
+        [SAMPLE] = mo_chat_cmd_page_line,
     };
 
     if (!t->leaving)

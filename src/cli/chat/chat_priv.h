@@ -15,7 +15,7 @@
 
 #define CHAT_LINE_MAX MO_CHAT_TEXT_MAX
 
-enum mode { SAY, CARD, REASON, EDIT, FORM, PAGE, WAIT };
+enum mode { SAY, CARD, REASON, EDIT, FORM, PAGE, SAMPLE, WAIT };
 
 struct card {
     struct mo_list node;

@@ -35,10 +35,35 @@ static void next_field(struct cli_chat *t)
         respond(t, MO_ANSWER_ACCEPT);
 }
 
+/* A request for the model: shown like a card, answered by yes or no. */
+static void begin_sample(struct cli_chat *t)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+
+    if (t->tty) {
+        mo_term_sample(&b, mo_chat_cmd_first(t)->doc, t->tty);
+        mo_chat_cmd_put(t, &b);
+    }
+    if (t->yes) {
+        respond(t, MO_ANSWER_ACCEPT);
+    } else if (!t->tty) {
+        mo_chat_cmd_say(t, "a server asks for an answer of the model and there "
+                           "is no terminal to approve it");
+        respond(t, MO_ANSWER_DECLINE);
+    } else {
+        t->mode = SAMPLE;
+        mo_chat_cmd_prompt(t);
+    }
+}
+
 void mo_chat_cmd_form_begin(struct cli_chat *t)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
+    if (mo_json_get(mo_chat_cmd_first(t)->doc, "messages").p) {
+        begin_sample(t);
+        return;
+    }
     if (!t->tty) {
         t->code = MO_EXIT_SIGN_IN;
         mo_chat_cmd_say(

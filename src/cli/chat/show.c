@@ -63,6 +63,7 @@ void mo_chat_cmd_prompt(struct cli_chat *t)
         [REASON] = "Why not (may be empty)? ",
         [EDIT] = "Arguments as one line of JSON (empty: back): ",
         [PAGE] = "Have you done that? [y]es [n]o: ",
+        [SAMPLE] = "Approve? [y]es [n]o: ",
         [FORM] = "",
         [WAIT] = "",
     };
@@ -329,6 +330,15 @@ static void on_question(struct cli_chat *t, struct mo_json args)
     keep_card(t, mo_json_at(args, 0), true);
 }
 
+/* Asked twice: about the request, and about the answer. */
+static void on_sampling(struct cli_chat *t, struct mo_json args)
+{
+    struct mo_json about = mo_json_at(args, 0);
+
+    if (!mo_json_str_eq(mo_json_get(about, "state"), MO_SPAN("running")))
+        keep_card(t, about, true);
+}
+
 /* The call was decided elsewhere or timed out: removes its question. */
 static void drop_question(struct cli_chat *t, struct mo_json about,
                           const char *name)
@@ -405,6 +415,7 @@ static const struct {
     {"tool:output", on_output},
     {"tool:progress", on_progress},
     {"elicitation:required", on_question},
+    {"sampling:required", on_sampling},
     {"elicitation:resolved", on_answered},
 };
 

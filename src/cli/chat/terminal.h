@@ -34,6 +34,10 @@ void mo_term_message(struct mo_buf *b, struct mo_json message, bool tty);
  * there is one. */
 void mo_term_question(struct mo_buf *b, struct mo_json question, bool tty);
 
+/* A sampling:required event: what the server sends to the model, or the answer.
+ */
+void mo_term_sample(struct mo_buf *b, struct mo_json sample, bool tty);
+
 /* "name, description (number, default 3): " */
 void mo_term_field(struct mo_buf *b, struct mo_json key, struct mo_json field,
                    bool needed, bool tty);

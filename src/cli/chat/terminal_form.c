@@ -155,6 +155,57 @@ void mo_term_question(struct mo_buf *b, struct mo_json question, bool tty)
     }
 }
 
+static void put_content(struct mo_buf *b, struct mo_json content, bool tty)
+{
+    struct mo_json text = mo_json_get(content, "text");
+
+    mo_term_json(b, text.p ? text : mo_json_get(content, "type"), tty);
+    mo_buf_putc(b, '\n');
+}
+
+static void put_said(struct mo_buf *b, struct mo_json message, bool tty)
+{
+    struct mo_json content = mo_json_get(message, "content");
+
+    mo_buf_puts(b, "  ");
+    mo_term_json(b, mo_json_get(message, "role"), tty);
+    mo_buf_puts(b, ": ");
+    if (!mo_json_is(content, MO_JSON_ARRAY)) {
+        put_content(b, content, tty);
+        return;
+    }
+    mo_json_each (it, content)
+        put_content(b, it.val, tty);
+}
+
+void mo_term_sample(struct mo_buf *b, struct mo_json sample, bool tty)
+{
+    struct mo_json system = mo_json_get(sample, "systemPrompt");
+
+    mo_buf_putc(b, '\n');
+    if (mo_json_str_eq(mo_json_get(sample, "state"), MO_SPAN("review"))) {
+        mo_buf_puts(b, "The model answered ");
+        mo_term_json(b, mo_json_get(sample, "server"), tty);
+        mo_buf_puts(b, ", which gets this if you approve:\n  ");
+        mo_term_json(b, mo_json_get(sample, "text"), tty);
+        mo_buf_putc(b, '\n');
+        return;
+    }
+    mo_term_json(b, mo_json_get(sample, "server"), tty);
+    mo_buf_puts(b, " asks the model ");
+    mo_term_json(b, mo_json_get(sample, "model"), tty);
+    mo_buf_puts(b, ", at most ");
+    mo_term_json(b, mo_json_get(sample, "maxTokens"), tty);
+    mo_buf_puts(b, " tokens:\n");
+    if (system.p) {
+        mo_buf_puts(b, "  instructions: ");
+        mo_term_json(b, system, tty);
+        mo_buf_putc(b, '\n');
+    }
+    mo_json_each (it, mo_json_get(sample, "messages"))
+        put_said(b, it.val, tty);
+}
+
 static const char *kind_of(struct mo_json field)
 {
     if (is_type(field, "boolean"))

@@ -237,6 +237,8 @@ static const struct check {
      mo_check_isolation, true},
     {"docker", "does a container engine answer?", mo_check_docker, true},
     {"redis", "does Redis answer?", mo_check_redis, true},
+    {"embeddings", "does the router's embeddings server answer?",
+     mo_check_embeddings, true},
     {"versions", "may this version use the state?", mo_check_versions, true},
     {"keys", "is there a key for a model?", check_keys, true},
     {"servers", "can the MCP servers be started?", mo_check_programs, true},

@@ -46,5 +46,6 @@ void mo_check_versions(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_port(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_docker(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_redis(const struct mo_doctor *d, struct mo_finding *f);
+void mo_check_embeddings(const struct mo_doctor *d, struct mo_finding *f);
 
 #endif

@@ -12,7 +12,11 @@
 
 #include "base/clock.h"
 #include "cli/doctor/doctor.h"
+#include "codec/http/url.h"
+#include "codec/resp.h"
 #include "config/reference.h"
+#include "secrets/resolve.h"
+#include "store/redis_url.h"
 
 #define ANSWER_MAX 512
 #define HOST_MAX   256
@@ -258,69 +262,186 @@ void mo_check_docker(const struct mo_doctor *d, struct mo_finding *f)
 
 /* --- Redis --------------------------------------------------------------- */
 
-static void redis_at(const char *host, const char *port, bool tls,
-                     struct mo_finding *f)
+static int connect_redis(const char *addr, uint64_t deadline, int *err)
+{
+    struct mo_span s = mo_span_cstr(addr);
+    char host[HOST_MAX], port[8];
+
+    if (mo_span_strip(&s, MO_SPAN("unix:")))
+        return connect_unix(s.p, deadline, err);
+    *err = EINVAL;
+    return split_host(s, host, port, "6379")
+               ? connect_tcp(host, port, deadline, err)
+               : -1;
+}
+
+/* AUTH if there is a password, else PING. A sentinel may have no password or
+ * another one. */
+static void put_question(const struct mo_rconf *c, struct mo_buf *b)
+{
+    const char *words[3] = {"AUTH"};
+    size_t n = 1;
+
+    if (c->password && !c->master[0]) {
+        if (c->user)
+            words[n++] = c->user;
+        words[n++] = c->password;
+    } else {
+        words[0] = "PING";
+    }
+    (void)mo_resp_put_head(b, n);
+    for (size_t i = 0; i < n; i++)
+        (void)mo_resp_put(b, mo_span_cstr(words[i]));
+}
+
+/* answer: "+PONG", "+OK", or "-WORD ..." */
+static void judge_redis(const struct mo_rconf *c, const char *addr,
+                        const char *answer, struct mo_finding *f)
+{
+    size_t n = strspn(answer + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    bool lacks = strncmp(answer, "-NOAUTH", 7) == 0;
+
+    if (strncmp(answer, "+PONG", 5) == 0 || strncmp(answer, "+OK", 3) == 0 ||
+        (lacks && c->master[0])) {
+        mo_found(f, MO_HEALTH_OK, "%.200s answers", addr);
+    } else if (answer[0] == '-' && n > 0 && n < 20) {
+        mo_found(f, MO_HEALTH_FAIL, "%.200s answers with the error %.*s", addr,
+                 (int)n, answer + 1);
+        if (c->password)
+            mo_advise(f, "correct the user and the password in store.url");
+        else if (lacks)
+            mo_advise(f, "write the password into store.url: "
+                         "redis://:${secret:NAME}@HOST");
+    } else {
+        mo_found(f, MO_HEALTH_FAIL, "%.200s answers, but not like Redis", addr);
+    }
+}
+
+static void ask_redis(const struct mo_rconf *c, const char *addr,
+                      struct mo_finding *f)
 {
     uint64_t deadline = mo_now_ns() + MO_DOCTOR_WAIT_MS * MO_MS;
+    mo_autowipe struct mo_buf question = {.max = (size_t)2 * MO_URL_MAX};
     char answer[ANSWER_MAX] = "";
     int err = 0;
-    mo_autofd int fd = connect_tcp(host, port, deadline, &err);
+    mo_autofd int fd = connect_redis(addr, deadline, &err);
 
-    if (!err && !tls)
-        err = send_and_read(fd, "PING\r\n", answer, 5, deadline);
+    put_question(c, &question);
+    if (!err && mo_buf_err(&question))
+        err = ENOMEM;
+    if (!err && !c->tls)
+        err = send_and_read(fd, mo_buf_cstr(&question), answer, 5, deadline);
     if (err) {
-        mo_found(f, MO_HEALTH_FAIL, "no answer from %s port %s: %s", host, port,
+        mo_found(f, MO_HEALTH_FAIL, "no answer from %.200s: %s", addr,
                  strerror(err));
         mo_advise(f, "start Redis, correct REDIS_URL or store.url, or use "
                      "sqlite:FILE");
-    } else if (tls) {
-        mo_found(f, MO_HEALTH_OK, "%s port %s accepts connections", host, port);
-    } else if (strncmp(answer, "+PONG", 5) == 0 ||
-               strncmp(answer, "-NOAUTH", 7) == 0) {
-        mo_found(f, MO_HEALTH_OK, "%s port %s answers", host, port);
+    } else if (c->tls) {
+        mo_found(f, MO_HEALTH_OK, "%.200s accepts connections", addr);
     } else {
-        mo_found(f, MO_HEALTH_FAIL, "%s port %s answers, but not like Redis",
-                 host, port);
+        judge_redis(c, addr, answer, f);
     }
 }
 
-/* One of the hosts must answer. */
-static void redis_of(struct mo_span hosts, const char *port, bool tls,
-                     struct mo_finding *f)
-{
-    char host[HOST_MAX], at[8];
-
-    do {
-        if (!split_host(mo_span_cut(&hosts, ','), host, at, port)) {
-            mo_found(f, MO_HEALTH_FAIL,
-                     "store.url has no usable host and port");
-            return;
-        }
-        redis_at(host, at, tls, f);
-    } while (f->health != MO_HEALTH_OK && hosts.p);
-}
-
+/* The address is resolved and parsed as serve does it. One host must answer. */
 void mo_check_redis(const struct mo_doctor *d, struct mo_finding *f)
 {
-    struct mo_span url = mo_span_cstr(d->cfg->store.url);
-    bool tls = mo_span_starts(url, MO_SPAN("rediss"));
-    ptrdiff_t slashes = mo_span_search(url, MO_SPAN("://"));
-    struct mo_span scheme =
-        mo_span_head(url, slashes < 0 ? 0 : (size_t)slashes);
-    bool sentinels = mo_span_ends(scheme, MO_SPAN("+sentinel"));
+    mo_autowipe struct mo_buf url = {.max = MO_URL_MAX};
+    struct mo_store_opts opts = {0};
+    struct mo_rconf conf = {0};
+    struct mo_err e;
 
-    if (!mo_span_starts(scheme, MO_SPAN("redis"))) {
+    (void)mo_buf_room(&url, MO_URL_MAX);
+    if (mo_reference_resolve(d->cfg, d->cfg->store.url, &url, &e) < 0) {
+        mo_found(f, MO_HEALTH_FAIL, "store.url: %.250s", e.msg);
+        return;
+    }
+    opts.url = mo_buf_cstr(&url);
+    if (!mo_span_starts(mo_buf_view(&url), MO_SPAN("redis"))) {
+        mo_found(f, MO_HEALTH_OK, "not used");
+    } else if (mo_redis_url(&conf, &opts, &e) < 0) {
+        mo_found(f, MO_HEALTH_FAIL, "%.250s", e.msg);
+        mo_advise(f, "correct REDIS_URL or store.url; a password is written as "
+                     "in every URL, with %%40 for @");
+    } else {
+        for (unsigned i = 0; i < conf.nseeds; i++) {
+            ask_redis(&conf, conf.seeds[i].addr, f);
+            if (f->health == MO_HEALTH_OK)
+                break;
+        }
+    }
+    mo_redis_url_fini(&conf);
+}
+
+/* --- embeddings ----------------------------------------------------------- */
+
+#define HTTP_HEAD 12 /* "HTTP/1.1 200" */
+
+/* Asks a server without TLS for its list of models; it gets no key. */
+static void ask_models(int fd, const char *host, uint64_t deadline,
+                       struct mo_finding *f)
+{
+    char question[HOST_MAX + 80], answer[ANSWER_MAX];
+    int err;
+
+    (void)snprintf(question, sizeof(question),
+                   "GET /v1/models HTTP/1.1\r\nHost: %s\r\n"
+                   "Connection: close\r\n\r\n",
+                   host);
+    err = send_and_read(fd, question, answer, HTTP_HEAD, deadline);
+    if (err || strncmp(answer, "HTTP/1.", 7) != 0) {
+        mo_found(f, MO_HEALTH_WARN,
+                 "it accepts connections but sends no "
+                 "HTTP answer: no second opinion");
+        mo_advise(f, "check gateway.embeddings.url");
+    } else {
+        mo_found(f, MO_HEALTH_OK, "it answers");
+    }
+}
+
+/* A part of a value that comes from a reference is not shown. */
+static void connect_embeddings(struct mo_span url, bool show,
+                               struct mo_finding *f)
+{
+    uint64_t deadline = mo_now_ns() + MO_DOCTOR_WAIT_MS * MO_MS;
+    bool plain = mo_span_strip(&url, MO_SPAN("http://"));
+    char host[HOST_MAX], port[8];
+    mo_autofd int fd = -1;
+    int err = 0;
+
+    if (!plain)
+        (void)mo_span_strip(&url, MO_SPAN("https://"));
+    if (!split_host(url, host, port, plain ? "80" : "443")) {
+        mo_found(f, MO_HEALTH_WARN, "gateway.embeddings.url has no host");
+        return;
+    }
+    fd = connect_tcp(host, port, deadline, &err);
+    if (fd < 0) {
+        mo_found(f, MO_HEALTH_WARN,
+                 "cannot connect to %.200s: the router has no second opinion",
+                 show ? host : "the host of the reference");
+        mo_advise(f, "start it, or remove gateway.embeddings.url");
+    } else if (plain) {
+        ask_models(fd, host, deadline, f);
+    } else {
+        mo_found(f, MO_HEALTH_OK, "it accepts connections");
+    }
+}
+
+void mo_check_embeddings(const struct mo_doctor *d, struct mo_finding *f)
+{
+    const char *text = d->cfg->gateway.embeddings.url;
+    mo_autowipe struct mo_buf url = {.max = MO_URL_MAX};
+    struct mo_err e;
+
+    if (!text || !*text) {
         mo_found(f, MO_HEALTH_OK, "not used");
         return;
     }
-    if (mo_reference_any(url)) {
-        mo_found(f, MO_HEALTH_WARN,
-                 "not checked: store.url contains a reference");
-        return;
-    }
-    url = mo_span_skip(url, (size_t)slashes + 3);
-    url = mo_span_cut(&url, '/');
-    if (mo_span_find(url, '@') >= 0)
-        (void)mo_span_cut(&url, '@');
-    redis_of(url, sentinels ? "26379" : "6379", tls, f);
+    (void)mo_buf_room(&url, MO_URL_MAX);
+    if (mo_reference_resolve(d->cfg, text, &url, &e) < 0)
+        mo_found(f, MO_HEALTH_WARN, "gateway.embeddings.url: %.250s", e.msg);
+    else
+        connect_embeddings(mo_buf_view(&url),
+                           !mo_reference_any(mo_span_cstr(text)), f);
 }

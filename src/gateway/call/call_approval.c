@@ -133,6 +133,11 @@ static void take_texts(struct call_approval *j, const struct call_target *t)
     mo_trace_meta(mo_json_get(c->params, "_meta"), &trace);
     k->trace = keep(j, trace.v[MO_TRACE_PARENT], MO_TRACE_PARENT_LEN);
     k->inside = keep(j, c->inside, SIZE_MAX);
+    if (c->within) {
+        k->script = keep(j, c->within->script, SIZE_MAX);
+        k->line = c->within->line;
+    }
+    k->is_own = t->slot->no == SLOT_SCRIPTS;
     k->routed = t->arguments.p != NULL;
     k->sure = t->sure;
     if (k->routed)
@@ -175,6 +180,8 @@ static struct call_approval *call_approval_new(struct forwarded_call *f,
         room -= WORDS_MAX;
     if (f->down->client.n < CLIENT_MAX)
         room -= CLIENT_MAX - f->down->client.n;
+    if (f->down->within)
+        room += f->down->within->script.n;
     mo_buf_init(&j->texts, room);
     if (!mo_buf_room(&j->texts, room)) {
         mo_buf_fini(&j->texts);
@@ -262,6 +269,10 @@ static void refuse(struct call_approval *j)
             text = rows[i].text;
     (void)mo_buf_printf(&b, "%s%s%s.", text, j->pub.reason[0] ? ": " : "",
                         j->pub.reason);
+    if (f->down && f->down->within) {
+        f->down->within->refused = text == rows[0].text ? "denied" : "rejected";
+        f->down->within->reason = mo_span_cstr(j->pub.reason);
+    }
     mo_call_approval_done(f, MO_GW_DENIED, 0);
     mo_forward_refuse(f, mo_buf_view(&b));
 }

@@ -27,6 +27,8 @@ void mo_forward_free(struct forwarded_call *f)
 {
     MO_BUG_ON(f->call || f->task || f->requesting || f->down);
     mo_forward_drop_questions(f, "the call has ended");
+    if (f->script)
+        f->g->script.end(f);
     mo_call_trace_free(f);
     mo_call_approval_free(f);
     mo_budget_cancel(&f->budget);
@@ -37,6 +39,7 @@ void mo_forward_free(struct forwarded_call *f)
     mo_timer_stop(f->g->loop, &f->gather);
     mo_timer_stop(f->g->loop, &f->expiry);
     mo_later_cancel(&f->later);
+    mo_free(mo_take_ptr(&f->left_server));
     mo_buf_fini(&f->outcome);
     mo_buf_fini(&f->progress);
     mo_buf_fini(&f->route);
@@ -218,6 +221,11 @@ static int mirror_arguments(struct forwarded_call *f,
     return mo_mirror_init(m, schema, mo_rewrite_args(f->down, t), e);
 }
 
+static bool is_script(const struct forwarded_call *f)
+{
+    return f->slot && f->slot->no == SLOT_SCRIPTS;
+}
+
 /* Records the tool's limits for when the result comes. */
 static void note_tool(struct forwarded_call *f, const struct call_target *t)
 {
@@ -264,6 +272,12 @@ static int send_request(struct forwarded_call *f, const struct call_target *t,
     };
 
     copy_method(method, sizeof(method), c->method);
+    if (is_script(f)) {
+        o.idle_ms = f->g->script.time(f, t);
+        o.hard_ms = MO_CALL_FOREVER; /* while its calls wait for a person */
+        o.on_progress = on_progress;
+        o.on_script = f->g->script.frame;
+    }
     if (c->span)
         mo_call_trace_send(f, t, &o);
     f->call = mo_conn_request(mo_child_conn(f->child), method, params, &o, e);
@@ -279,7 +293,7 @@ static int forward_to_child(struct forwarded_call *f,
 {
     struct mo_conn *conn = mo_child_conn(f->child);
     struct mo_mirror m = {.n = 0};
-    struct mo_span params;
+    struct mo_span params = nothing;
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     int rc;
 
@@ -287,7 +301,12 @@ static int forward_to_child(struct forwarded_call *f,
         return mo_fail(e, MO_ECLOSED, "the connection to the server is closed");
     mo_arena_init(&m.a, 0);
     f->as_task = mo_rewrite_is_task(t, conn);
-    rc = mo_rewrite_params(f->down, t, f->as_task, &b, &params);
+    if (is_script(f))
+        rc = f->g->script.begin(f, t, &b);
+    else
+        rc = mo_rewrite_params(f->down, t, f->as_task, &b, &params);
+    if (is_script(f))
+        params = mo_buf_view(&b);
     if (rc == 0)
         rc = mo_failover_route(f, t);
     if (rc < 0)
@@ -369,6 +388,10 @@ static void request_child(struct forwarded_call *f)
 
     if (mo_upstream_server(f->slot->up)->per_person) {
         mo_rewrite_person(f->down->person, key);
+        who = key;
+    }
+    if (is_script(f)) { /* a child of its own */
+        mo_random_token(key, FORWARD_TOKEN);
         who = key;
     }
     f->requesting = true;

@@ -121,6 +121,7 @@ struct forwarded_call {
     struct mo_timer expiry;
     /* The outcome, while the client is not there. */
     bool ended, is_error;
+    char *left_server; /* name of the server that it has left; or NULL */
     struct mo_buf outcome;
     struct mo_buf progress; /* the last notification that it missed */
     struct mo_buf route;    /* JSON for _meta: where the call went; or empty */
@@ -130,6 +131,7 @@ struct forwarded_call {
     struct mo_buf edited;         /* arguments changed by a person, or empty */
     struct mo_budget_ask budget;  /* under way: call_budget.c */
     const struct server_slot *counted; /* server that the call counts for */
+    struct gw_script *script; /* it runs a script (script/script.h); or NULL */
 };
 
 /* Forwards a request whose target is known. */

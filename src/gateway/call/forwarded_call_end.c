@@ -9,6 +9,7 @@
 #include "gateway/call/call_approval.h"
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
+#include "gateway/call/result_links.h"
 #include "gateway/call/rewrite.h"
 #include "mcp/edit.h"
 #include "secrets/redact.h"
@@ -60,13 +61,33 @@ static void send_routed_result(struct mo_ep_call *c, struct mo_json result,
     mo_ep_call_result(c, rc == 0 ? mo_buf_view(&b) : mo_json_text(result));
 }
 
+/* The name of the server that has answered; NULL: it is not known. */
+static const char *answering_server(const struct forwarded_call *f)
+{
+    return f->slot && f->slot->up ? mo_upstream_server(f->slot->up)->name
+                                  : f->left_server;
+}
+
+/* Writes the result with exposed URIs. False: it has them. */
+static bool rename_uris(const struct forwarded_call *f,
+                        const struct mo_ep_call *c, struct mo_json result,
+                        struct mo_buf *out)
+{
+    const char *server = answering_server(f);
+
+    if (f->prefixed)
+        return mo_rewrite_result_uris(c, result, out) == 0;
+    return server && mo_rewrite_has_links(c) &&
+           mo_result_links(mo_gw_cat_of(f->g, c), server, result, out);
+}
+
 static void send_result(const struct forwarded_call *f, struct mo_ep_call *c,
                         struct mo_json result)
 {
     mo_autobuf struct mo_buf cut = {.max = GW_TEXT_MAX};
     mo_autobuf struct mo_buf renamed = {.max = 2 * GW_TEXT_MAX};
 
-    if (f->prefixed && mo_rewrite_result_uris(c, result, &renamed) == 0)
+    if (rename_uris(f, c, result, &renamed))
         result = (struct mo_json){renamed.p, renamed.len};
     if (f->limit.max && result.n > f->limit.max &&
         mo_result_limit_cut(f->g->results, &f->limit, result, &cut))
@@ -99,8 +120,12 @@ void mo_forward_deliver(struct forwarded_call *f)
 /* Ends the call; its outcome is in the buffer. */
 static void end_call(struct forwarded_call *f)
 {
+    const char *server = answering_server(f);
+
     f->ended = true;
     mo_forward_drop_questions(f, "the call has ended");
+    if (server && !f->left_server)
+        f->left_server = mo_strndup(server, strlen(server));
     mo_forward_leave_server(f);
     if (f->client == CLIENT_WAITING)
         mo_forward_deliver(f);

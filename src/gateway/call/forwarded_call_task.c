@@ -14,6 +14,7 @@
  * is dropped and replaced by an error. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
+#include "gateway/call/result_links.h"
 #include "mcp/edit.h"
 
 #define TASK_KEEP_MS   ((uint64_t)3600 * 1000)
@@ -102,6 +103,19 @@ static void notify_client(struct forwarded_call *f)
                          mo_buf_view(&b));
 }
 
+/* Gives the outcome exposed URIs. The client's view is not known here; a
+ * prefixed URI is found in every view. */
+static void link_outcome(struct forwarded_call *f)
+{
+    struct mo_json whole = {f->outcome.p, f->outcome.len};
+    struct mo_buf b = {.max = 2 * GW_TEXT_MAX};
+
+    if (f->is_error || mo_buf_err(&f->outcome) || !f->left_server)
+        return;
+    mo_forward_set_outcome(
+        f, &b, mo_result_links(f->g->cat, f->left_server, whole, &b));
+}
+
 /* Cuts the outcome to the tool's result limit. */
 static void limit_outcome(struct forwarded_call *f)
 {
@@ -137,6 +151,7 @@ void mo_forward_task_changed(struct forwarded_call *f)
 {
     f->kept_task->updated = mo_wall_ms();
     if (f->ended && !f->kept_task->bytes) {
+        link_outcome(f);
         limit_outcome(f);
         count_outcome(f);
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "mcp/app.h"
 #include "mcp/content.h"
 #include "mcp/edit.h"
 #include "mcp/skill.h"
@@ -226,6 +227,8 @@ static int find_item(struct mo_gateway *g, const struct mo_ep_call *c,
     const struct mo_cat_item *it =
         mo_catalog_find(mo_gw_cat_of(g, c), kind, name);
 
+    if (it && it->app_only && !mo_app_can_show(c->caps))
+        it = NULL; /* the call can only be the model's */
     t->slot = it ? mo_gw_slot(g, it->server) : NULL;
     if (!t->slot)
         return MO_ENOTFOUND;
@@ -299,6 +302,8 @@ int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
     int rc = 0;
 
     *t = (struct call_target){.item = none};
+    if (g->script.target(g, c, t))
+        return 0;
     if (g->execute_target(g, c, t, &rc))
         return rc;
     switch (method_row(c)->what) {
@@ -357,6 +362,13 @@ bool mo_rewrite_is_prefixed(const struct mo_ep_call *c,
 
     return (what == RESOURCE || what == SKILL || what == DIRECTORY) &&
            !mo_span_eq(c->name, t->own);
+}
+
+bool mo_rewrite_has_links(const struct mo_ep_call *c)
+{
+    enum what what = method_row(c)->what;
+
+    return what == TOOL || what == PROMPT || what == TASK;
 }
 
 static int put_prefixed(void *ctx, struct mo_json uri, struct mo_buf *out)

@@ -56,6 +56,8 @@ bool mo_rewrite_is_prefixed(const struct mo_ep_call *c,
 /* Writes the result of such a request: its URIs get the same prefix. */
 int mo_rewrite_result_uris(const struct mo_ep_call *c, struct mo_json result,
                            struct mo_buf *out);
+/* True if the result may link to resources of its server (result_links.h). */
+bool mo_rewrite_has_links(const struct mo_ep_call *c);
 /* True if the server must be asked for a task (2025-11-25). */
 bool mo_rewrite_is_task(const struct call_target *t,
                         const struct mo_conn *conn);

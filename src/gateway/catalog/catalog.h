@@ -88,6 +88,7 @@ struct mo_cat_item {
     struct mo_json execution; /* its member "execution", or none */
     unsigned server;          /* as in mo_gateway_up() */
     bool has_output_schema;
+    bool app_only; /* a tool for apps, not for models (mcp/app.h) */
 };
 
 struct mo_catalog;
@@ -211,6 +212,12 @@ int mo_catalog_resource(const struct mo_catalog *c, struct mo_span uri,
 int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
                       struct mo_span own, struct mo_buf *out);
 
+/* The same for a URI in a result, which need not be a resource of the server.
+ * MO_ENOTFOUND: it stays as it is, since the server has it under its own URI
+ * and no other server has it. */
+int mo_catalog_link(const struct mo_catalog *c, unsigned server,
+                    struct mo_span own, struct mo_buf *out);
+
 /* Appends the listing of a directory of a skill, {"resources":[...]}, from the
  * files that the skill's entry names: for servers that cannot list directories.
  * MO_ENOTFOUND: no such directory. uri is the exposed one. */
@@ -243,5 +250,9 @@ const struct mo_cat_item *mo_catalog_at(const struct mo_catalog *c,
  * why}). An empty cursor starts at the beginning. limit 0: MO_CAT_PAGE. */
 int mo_catalog_page(const struct mo_catalog *c, enum mo_cat_kind kind,
                     struct mo_span cursor, size_t limit, struct mo_buf *out);
+/* The same without tools that are for apps only: a page may be shorter. */
+int mo_catalog_page_for_model(const struct mo_catalog *c, enum mo_cat_kind kind,
+                              struct mo_span cursor, size_t limit,
+                              struct mo_buf *out);
 
 #endif

@@ -216,3 +216,39 @@ int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
         return MO_ENOTFOUND;
     return mo_buf_span(out, own);
 }
+
+/* True if the URI, as it is, leads to another server. */
+static bool is_of_another(const struct mo_catalog *c, unsigned server,
+                          struct mo_span uri)
+{
+    const struct cat_entry *en = find_listed(c, MO_CAT_RESOURCES, uri);
+    const struct cat_claim *claim = mo_catalog_claim(c->claims, uri);
+
+    if (en || claim)
+        return en ? en->pub.server != server
+                  : claim->many || claim->server != server;
+    en = mo_catalog_view_match(c->view[MO_CAT_TEMPLATES], uri);
+    return en && en->pub.server != server;
+}
+
+int mo_catalog_link(const struct mo_catalog *c, unsigned server,
+                    struct mo_span own, struct mo_buf *out)
+{
+    size_t at = out->len;
+    struct mo_span prefixed;
+    int rc = 0;
+
+    if (server >= c->n || !may_prefix(c, server) ||
+        mo_span_search(own, MO_SPAN(":")) <= 0)
+        return MO_ENOTFOUND;
+    rc = mo_gw_uri(c->v[server].label, own, out);
+    if (rc < 0)
+        return rc;
+    prefixed = mo_span_skip(mo_buf_view(out), at);
+    if (resolves_to(c, prefixed, server, own, true) ||
+        fits_prefixed_template(c, server, prefixed) ||
+        is_of_another(c, server, own))
+        return 0;
+    out->len = at;
+    return MO_ENOTFOUND;
+}

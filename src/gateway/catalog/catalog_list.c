@@ -3,6 +3,7 @@
  * An item keeps its bytes. Only an item with raw newlines between its tokens
  * is compacted, since a newline would end a line of stdio. */
 #include "gateway/catalog/catalog_priv.h"
+#include "mcp/app.h"
 #include "mcp/era.h"
 
 const struct mo_cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
@@ -21,8 +22,8 @@ const struct mo_cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
 
 /* --- list ---------------------------------------------------------------- */
 
-/* Finds the URIs of a tool's app. */
-static void find_links(struct mo_json meta, struct cat_item *it)
+/* Finds the URIs of a tool's app, and whether it is for apps only. */
+static void read_app(struct mo_json meta, struct cat_item *it)
 {
     struct mo_json v[] = {
         mo_json_get(mo_json_get(meta, "ui"), "resourceUri"),
@@ -32,6 +33,7 @@ static void find_links(struct mo_json meta, struct cat_item *it)
     for (size_t i = 0; i < MO_COUNT(v); i++)
         if (mo_json_is(v[i], MO_JSON_STRING) && v[i].n <= MO_CAT_NAME_MAX)
             it->link[i] = v[i];
+    it->app_only = mo_app_meta_is_only(meta);
 }
 
 /* Finds the members that every call needs once, here. The last of a repeated
@@ -47,7 +49,7 @@ static void find_id(struct mo_span key, struct mo_json_iter *iter,
         else if (mo_json_str_eq(k, MO_SPAN("outputSchema")))
             it->has_output_schema = true;
         else if (mo_json_str_eq(k, MO_SPAN("_meta")))
-            find_links(v, it);
+            read_app(v, it);
         if (!mo_json_str_eq(k, key))
             continue;
         it->id_repeated = it->id.p != NULL;

@@ -127,7 +127,7 @@ static size_t page_end(const struct cat_view *w, size_t from, size_t limit)
 }
 
 static int put_items(const struct cat_view *w, size_t from, size_t to,
-                     struct mo_buf *out)
+                     bool for_model, struct mo_buf *out)
 {
     size_t start = from ? w->at[from - 1]->end : 0;
     char *begin = NULL, *p = NULL;
@@ -141,12 +141,15 @@ static int put_items(const struct cat_view *w, size_t from, size_t to,
     for (size_t i = from; i < to; i++) {
         const struct cat_entry *en = w->at[i];
 
+        if (for_model && en->pub.app_only)
+            continue;
         p = put_piece(p, en->piece[0]);
         p = put_piece(p, en->piece[1]);
         p = put_piece(p, en->piece[2]);
         *p++ = ',';
     }
-    mo_buf_add(out, (size_t)(p - begin) - 1); /* without the last comma */
+    if (p > begin)
+        mo_buf_add(out, (size_t)(p - begin) - 1); /* without the last comma */
     return 0;
 }
 
@@ -180,8 +183,9 @@ static void put_missing(const struct mo_catalog *c, enum mo_cat_kind kind,
     mo_buf_putc(out, '}');
 }
 
-int mo_catalog_page(const struct mo_catalog *c, enum mo_cat_kind kind,
-                    struct mo_span cursor, size_t limit, struct mo_buf *out)
+static int put_page(const struct mo_catalog *c, enum mo_cat_kind kind,
+                    struct mo_span cursor, size_t limit, bool for_model,
+                    struct mo_buf *out)
 {
     const struct cat_view *w = c->view[kind];
     size_t from = 0, to = 0;
@@ -191,7 +195,7 @@ int mo_catalog_page(const struct mo_catalog *c, enum mo_cat_kind kind,
         return rc;
     to = page_end(w, from, limit ? limit : MO_CAT_PAGE);
     mo_buf_printf(out, "{\"%s\":[", mo_catalog_kinds[kind].list);
-    put_items(w, from, to, out);
+    put_items(w, from, to, for_model, out);
     mo_buf_putc(out, ']');
     if (to < w->n) {
         mo_buf_puts(out, ",\"nextCursor\":\"");
@@ -201,4 +205,17 @@ int mo_catalog_page(const struct mo_catalog *c, enum mo_cat_kind kind,
     put_missing(c, kind, out);
     mo_buf_putc(out, '}');
     return rc < 0 ? rc : mo_buf_err(out);
+}
+
+int mo_catalog_page(const struct mo_catalog *c, enum mo_cat_kind kind,
+                    struct mo_span cursor, size_t limit, struct mo_buf *out)
+{
+    return put_page(c, kind, cursor, limit, false, out);
+}
+
+int mo_catalog_page_for_model(const struct mo_catalog *c, enum mo_cat_kind kind,
+                              struct mo_span cursor, size_t limit,
+                              struct mo_buf *out)
+{
+    return put_page(c, kind, cursor, limit, true, out);
 }

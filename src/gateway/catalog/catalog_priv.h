@@ -34,6 +34,7 @@ struct cat_item {
     struct mo_json link[2];
     bool id_repeated; /* that key occurs more than once */
     bool has_output_schema;
+    bool app_only; /* see mcp/app.h */
 };
 
 struct cat_list {

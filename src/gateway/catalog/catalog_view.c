@@ -81,6 +81,7 @@ static int collect_items(struct view_builder *m, size_t server)
         en->pub.item = en->item->text;
         en->pub.execution = en->item->execution;
         en->pub.has_output_schema = en->item->has_output_schema;
+        en->pub.app_only = m->kind == MO_CAT_TOOLS && en->item->app_only;
         en->pub.server = (unsigned)server;
         en->never_prefix =
             m->rule == MO_GW_PREFIX_NEVER || m->servers[server].never_prefix;

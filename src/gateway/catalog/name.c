@@ -109,11 +109,37 @@ void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX])
     put_hash(server, MO_SPAN(""), out + n);
 }
 
+/* The scheme of apps (MCP Apps): clients take no other one for an app. */
+#define APP_SCHEME "ui://"
+
 int mo_gw_uri(const char *label, struct mo_span uri, struct mo_buf *out)
 {
+    bool app = mo_span_starts(uri, MO_SPAN(APP_SCHEME));
+
+    mo_buf_puts(out, app ? APP_SCHEME : "");
     mo_buf_puts(out, label);
-    mo_buf_putc(out, '+');
+    mo_buf_puts(out, app ? "/+" : "+");
     return mo_buf_span(out, uri);
+}
+
+/* exposed: without the scheme, LABEL/+URI. */
+static bool split_app(struct mo_span exposed, struct mo_span *server,
+                      struct mo_span *uri)
+{
+    *server = mo_span_cut(&exposed, '/');
+    *uri = exposed;
+    return mo_span_strip(uri, MO_SPAN("+")) &&
+           mo_span_starts(*uri, MO_SPAN(APP_SCHEME));
+}
+
+static bool is_label(struct mo_span s)
+{
+    if (s.n == 0 || s.n >= MO_GW_LABEL_MAX || !is_lower(s.p[0]))
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if (!is_scheme(s.p[i]))
+            return false;
+    return true;
 }
 
 bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
@@ -121,14 +147,13 @@ bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
 {
     ptrdiff_t plus = mo_span_find(exposed, '+');
 
-    if (plus <= 0 || plus >= MO_GW_LABEL_MAX || !is_lower(exposed.p[0]))
+    if (mo_span_strip(&exposed, MO_SPAN(APP_SCHEME)))
+        return split_app(exposed, server, uri) && is_label(*server);
+    if (plus <= 0)
         return false;
-    for (ptrdiff_t i = 0; i < plus; i++)
-        if (!is_scheme(exposed.p[i]))
-            return false;
     *server = mo_span_head(exposed, (size_t)plus);
     *uri = mo_span_skip(exposed, (size_t)plus + 1);
-    return true;
+    return is_label(*server);
 }
 
 /* --- templates ----------------------------------------------------------- */

@@ -9,7 +9,9 @@
  * A resource keeps its URI, or gets its server's label in front of the scheme:
  * files+file:///a (RFC 3986 allows '+' in a scheme). The label is the server's
  * name in lower case, since URI parsers change the case of a scheme. A name
- * that is no valid label gets '-' for other characters and a short hash. */
+ * that is no valid label gets '-' for other characters and a short hash. A
+ * ui:// URI stays one, since clients take no other for an app:
+ * ui://files/+ui://a. */
 #ifndef MO_GATEWAY_CATALOG_NAME_H
 #define MO_GATEWAY_CATALOG_NAME_H
 

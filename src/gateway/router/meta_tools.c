@@ -8,7 +8,9 @@
 #include "gateway/router/router.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
+#include "gateway/router/second_opinion.h"
 #include "mcp/edit.h"
+#include "mcp/skill.h"
 
 #define FIND_LIMIT    5
 #define CANDIDATES    3
@@ -44,7 +46,14 @@ static const char meta_tools_json[] =
     "\"inputSchema\":{\"type\":\"object\"},"
     "\"reason\":" TEXT_THAT "\"It cannot be used now: quarantined, "
     "circuit-open or sign-in\"},\"why\":{\"type\":\"string\"}},"
-    "\"required\":[\"server\",\"tool\",\"confidence\"]}}},"
+    "\"required\":[\"server\",\"tool\",\"confidence\"]}},"
+    "\"skills\":{\"type\":\"array\",\"description\":\"Skills of servers: "
+    "instructions for such a task\",\"items\":" OBJECT_OF
+    "\"server\":{\"type\":\"string\"},\"skill\":{\"type\":\"string\"},"
+    "\"confidence\":{\"type\":\"number\"},"
+    "\"description\":{\"type\":\"string\"},\"uri\":{\"type\":\"string\"},"
+    "\"read\":" TEXT_THAT "\"How to read it\"}},"
+    "\"required\":[\"server\",\"skill\",\"uri\"]}}},"
     "\"required\":[\"results\"]}," READS_ONLY "},"
 
     "{\"name\":\"execute\",\"title\":\"Run a tool\",\"description\":"
@@ -108,7 +117,14 @@ bool mo_meta_tools_is_on(const struct mo_gw_view *v)
 {
     enum mo_gw_expose expose = mo_gw_view_expose(v);
 
-    return expose == MO_GW_SEARCH || (expose == MO_GW_AUTO && is_large(v));
+    return expose == MO_GW_SEARCH || expose == MO_GW_CODE ||
+           (expose == MO_GW_AUTO && is_large(v));
+}
+
+bool mo_meta_tools_is_code(const struct mo_gw_view *v)
+{
+    return v->g->script.slot && mo_meta_tools_is_on(v) &&
+           mo_gw_view_expose(v) != MO_GW_SEARCH;
 }
 
 uint64_t mo_gateway_saved(const struct mo_gateway *g)
@@ -169,10 +185,12 @@ const struct mo_cat_item *mo_meta_tools_find(const struct mo_catalog *cat,
 
     if (!server.n)
         found = mo_catalog_find(cat, MO_CAT_TOOLS, tool);
+    if (found && found->app_only)
+        found = NULL;
     for (size_t i = 0; !found && i < n; i++) {
         const struct mo_cat_item *it = mo_catalog_at(cat, MO_CAT_TOOLS, i);
 
-        if (mo_span_eq(it->given, tool) &&
+        if (mo_span_eq(it->given, tool) && !it->app_only &&
             (!server.n ||
              mo_span_is(server, mo_catalog_about(cat, it->server).name)))
             found = it;
@@ -203,6 +221,7 @@ static void put_hit(const struct mo_gw_view *view, const struct mo_route_hit *h,
     if (it && !mo_meta_tools_is_held_back(&v)) {
         mo_jw_copy(w, it->item, "description");
         mo_jw_copy(w, it->item, "inputSchema");
+        g->script.declare(w, view, it);
     }
     if (h->equal)
         mo_jw_member_bool(w, "equivalent", true);
@@ -210,20 +229,86 @@ static void put_hit(const struct mo_gw_view *view, const struct mo_route_hit *h,
     mo_jw_end(w);
 }
 
-/* --- find_tool ----------------------------------------------------------- */
+/* --- skills -------------------------------------------------------------- */
 
-/* The order of the scores stays where the confidence is the same. */
-static void sort_by_confidence(struct mo_route_hit *v, size_t n)
+static const struct mo_cat_item *find_skill(const struct mo_catalog *c,
+                                            const struct mo_route_hit *h)
 {
-    for (size_t i = 1; i < n; i++) {
-        struct mo_route_hit x = v[i];
-        size_t k = i;
+    for (size_t i = 0; i < mo_catalog_count(c, MO_CAT_SKILLS); i++) {
+        const struct mo_cat_item *it = mo_catalog_at(c, MO_CAT_SKILLS, i);
+        struct mo_json front = mo_json_get(it->item, "frontmatter");
 
-        for (; k > 0 && v[k - 1].confidence < x.confidence; k--)
-            v[k] = v[k - 1];
-        v[k] = x;
+        if (mo_span_is(h->server, mo_catalog_about(c, it->server).name) &&
+            mo_json_str_eq(mo_json_get(front, "name"), h->tool))
+            return it;
     }
+    return NULL;
 }
+
+/* True if a person has not accepted it as it is; it is pinned by its URI. */
+static bool is_skill_held_back(const struct mo_gateway *g,
+                               const struct mo_route_hit *h,
+                               const struct mo_cat_item *it)
+{
+    const struct mo_approval_hooks *j = &g->o.judge;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
+
+    if (!j->changed)
+        return false;
+    return mo_skill_put_definition(it->item, &b) < 0 ||
+           j->changed(j->ctx, h->server, it->own, (struct mo_json){b.p, b.len});
+}
+
+static void put_skill(const struct mo_gw_view *view,
+                      const struct mo_route_hit *h, struct mo_jw *w)
+{
+    const struct mo_cat_item *it = find_skill(mo_gw_cat(view), h);
+
+    if (!it || is_skill_held_back(view->g, h, it))
+        return;
+    mo_jw_obj(w);
+    mo_jw_member(w, "server", h->server);
+    mo_jw_member(w, "skill", h->tool);
+    mo_jw_member_f64(w, "confidence",
+                     (double)(int)(h->confidence * 100 + 0.5f) / 100);
+    mo_jw_copy(w, mo_json_get(it->item, "frontmatter"), "description");
+    mo_jw_member(w, "uri", it->name);
+    mo_jw_member_cstr(w, "read",
+                      "with the tool read_skill if there is one, else by "
+                      "resources/read of its uri");
+    mo_jw_end(w);
+}
+
+/* Sure enough, or another server's skill of the same name as the best one. */
+static bool is_meant(const struct mo_route_answer *a, size_t i, double least)
+{
+    return (double)a->hits[i].confidence >= least ||
+           ((double)a->hits[0].confidence >= least &&
+            mo_span_eq(a->hits[i].tool, a->hits[0].tool));
+}
+
+/* Writes the member "skills" if there are any. The tools are ranked without
+ * them. */
+static void put_skills(struct mo_gw_view *view, struct mo_span query,
+                       size_t limit, double least, struct mo_arena *a,
+                       struct mo_jw *w)
+{
+    struct mo_route_answer *found = NULL;
+
+    if (mo_catalog_count(mo_gw_cat(view), MO_CAT_SKILLS) == 0)
+        return;
+    found = mo_arena_alloc(a, sizeof(*found));
+    if (!found || mo_router_skills_find(view, query, limit, found) < 0)
+        return;
+    least = least > (double)MO_ROUTE_MAYBE ? least : (double)MO_ROUTE_MAYBE;
+    mo_jw_member_arr(w, "skills");
+    for (size_t i = 0; i < found->n; i++)
+        if (is_meant(found, i, least))
+            put_skill(view, &found->hits[i], w);
+    mo_jw_end(w);
+}
+
+/* --- find_tool ----------------------------------------------------------- */
 
 static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
                           struct mo_arena *a)
@@ -248,7 +333,6 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
-    sort_by_confidence(found->hits, found->n);
     mo_rewrite_client(c, who);
     mo_router_learning_shown(g->learning, who, query, found);
     mo_call_approval_routed(g, c, "find_tool", query, found, false);
@@ -257,6 +341,8 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
     for (size_t i = 0; i < found->n; i++)
         if ((double)found->hits[i].confidence >= least)
             put_hit(view, &found->hits[i], &w);
+    mo_jw_end(&w);
+    put_skills(view, query, (size_t)limit, least, a, &w);
     mo_jw_end_all(&w);
     mo_meta_tools_answer(c, &b, false);
 }
@@ -497,9 +583,28 @@ bool mo_meta_tools_execute_target(struct mo_gateway *g,
     return true;
 }
 
+static void run_meta_tool(struct mo_gateway *g, struct mo_ep_call *c)
+{
+    mo_autoarena struct mo_arena a = {.cap = ARGS_ARENA};
+    const struct meta_tool *t = find_meta_tool(g, c);
+
+    if (t)
+        t->run(g, c, &a);
+    else /* the view has changed while it waited */
+        mo_ep_call_fail(c, NO_SUCH_TOOL);
+}
+
 void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c)
 {
     mo_autoarena struct mo_arena a = {.cap = ARGS_ARENA};
+    const struct meta_tool *t = find_meta_tool(g, c);
+    struct mo_span words = {NULL, 0};
 
-    find_meta_tool(g, c)->run(g, c, &a);
+    if (g->embeddings && t->run == run_find_tool)
+        words = mo_meta_tools_arg(c, &a, "query");
+    else if (g->embeddings && t->run == run_execute &&
+             !mo_meta_tools_arg(c, &a, "tool").n)
+        words = mo_meta_tools_arg(c, &a, "request");
+    if (!mo_second_opinion_wait(g, c, words, run_meta_tool))
+        run_meta_tool(g, c);
 }

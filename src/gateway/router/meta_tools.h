@@ -19,6 +19,8 @@
 
 /* True if clients of the view see the meta-tools instead of all tools. */
 bool mo_meta_tools_is_on(const struct mo_gw_view *v);
+/* True if they are also to write scripts (gateway/script/script.h). */
+bool mo_meta_tools_is_code(const struct mo_gw_view *v);
 /* True if c calls a meta-tool. */
 bool mo_meta_tools_is_call(struct mo_gateway *g, const struct mo_ep_call *c);
 /* The definitions: {"tools":[...]} */

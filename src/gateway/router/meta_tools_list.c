@@ -76,7 +76,7 @@ static void put_tools(const struct mo_catalog *cat, unsigned no, size_t most,
     for (size_t i = 0; i < n; i++) {
         const struct mo_cat_item *it = mo_catalog_at(cat, MO_CAT_TOOLS, i);
 
-        if (it->server != no || count++ >= most)
+        if (it->server != no || it->app_only || count++ >= most)
             continue;
         mo_jw_obj(w);
         mo_jw_member(w, "name", it->given);
@@ -267,6 +267,7 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_member(&w, "tool", it->given);
     for (size_t i = 0; i < MO_COUNT(parts); i++)
         mo_jw_copy(&w, it->item, parts[i]);
+    g->script.declare(&w, mo_gw_view_of(g, c), it);
     put_example_call(&w, mo_catalog_about(g->cat, it->server).name, it, a);
     put_health(&w, g, it->server);
     put_latency(&w, g, it);

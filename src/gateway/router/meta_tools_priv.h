@@ -19,7 +19,8 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
                           bool is_error);
 
 /* Finds a tool by server and tool name. Without a server: by exposed name,
- * or by its own name, of the first server that has it. */
+ * or by its own name, of the first server that has it. Tools for apps only are
+ * not found: a model asks. */
 const struct mo_cat_item *mo_meta_tools_find(const struct mo_catalog *cat,
                                              struct mo_span server,
                                              struct mo_span tool);

@@ -37,6 +37,11 @@ uint64_t mo_gateway_saved(const struct mo_gateway *g);
 /* True if MO_GW_AUTO offers the meta tools, because there are many tools. */
 bool mo_gateway_is_large(const struct mo_gateway *g);
 
+struct embeddings_stats; /* embeddings.h */
+/* False: there is no embeddings server. */
+bool mo_gateway_embeddings(const struct mo_gateway *g,
+                           struct embeddings_stats *out);
+
 struct mo_gw_choice {
     struct mo_span server, tool; /* in the arena */
     struct mo_json params;       /* of the arguments, or none */

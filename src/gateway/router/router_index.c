@@ -2,6 +2,8 @@
 
 #include "base/rand.h"
 #include "gateway/router/router_learning.h"
+#include "gateway/router/second_opinion.h"
+#include "mcp/app.h"
 
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 
@@ -15,6 +17,7 @@ struct router_index {
     struct mo_vectors *vectors;
     struct router_index *of; /* owner of the vectors; NULL: this one */
     bool all;                /* includes tools that are not offered */
+    bool skills;             /* of skills, not of tools */
     struct mo_route *route;  /* NULL: no query yet */
     struct mo_map servers;   /* name -> struct seen */
     uint64_t key0, key1;
@@ -67,6 +70,15 @@ struct router_index *mo_router_index_new_like(struct router_index *of, bool all)
     return d;
 }
 
+struct router_index *mo_router_index_new_skills(struct router_index *of)
+{
+    struct router_index *d = mo_router_index_new_like(of, false);
+
+    if (d)
+        d->skills = true;
+    return d;
+}
+
 static int open_route(struct router_index *d)
 {
     if (d->route)
@@ -84,6 +96,11 @@ static int open_route(struct router_index *d)
     return d->route ? 0 : MO_ENOMEM;
 }
 
+const struct mo_vectors *mo_router_index_vectors(struct router_index *d)
+{
+    return open_route(d) == 0 ? d->vectors : NULL;
+}
+
 void mo_router_index_stale(struct router_index *d)
 {
     if (d)
@@ -98,14 +115,19 @@ static uint64_t mix_sum(const struct router_index *d, uint64_t sum,
     return mo_siphash(d->key0 ^ sum, d->key1, s);
 }
 
+static enum mo_cat_kind kind_of(const struct router_index *d)
+{
+    return d->skills ? MO_CAT_SKILLS : MO_CAT_TOOLS;
+}
+
 /* The i-th tool to be indexed; NULL: no more. */
 static const struct mo_cat_item *tool_at(const struct router_index *d,
                                          const struct mo_catalog *c, size_t i)
 {
-    size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
+    size_t n = mo_catalog_count(c, kind_of(d));
 
     if (i < n)
-        return mo_catalog_at(c, MO_CAT_TOOLS, i);
+        return mo_catalog_at(c, kind_of(d), i);
     return d->all ? mo_catalog_unoffered_tool(c, i - n) : NULL;
 }
 
@@ -136,6 +158,16 @@ static struct mo_span text_of(struct mo_arena *a, struct mo_json v)
     return s;
 }
 
+static void read_skill(struct mo_arena *a, const struct mo_cat_item *it,
+                       struct mo_route_tool *t)
+{
+    struct mo_json front = mo_json_get(it->item, "frontmatter");
+
+    *t = (struct mo_route_tool){
+        .name = text_of(a, mo_json_get(front, "name")),
+        .description = text_of(a, mo_json_get(front, "description"))};
+}
+
 static int read_tool(struct mo_arena *a, const struct mo_cat_item *it,
                      struct mo_route_tool *t)
 {
@@ -160,15 +192,16 @@ static int read_tool(struct mo_arena *a, const struct mo_cat_item *it,
 static size_t count_tools(const struct router_index *d,
                           const struct mo_catalog *c)
 {
-    size_t n = mo_catalog_count(c, MO_CAT_TOOLS);
+    size_t n = mo_catalog_count(c, kind_of(d));
 
     while (tool_at(d, c, n))
         n++;
     return n;
 }
 
-static int put_server(struct router_index *d, const struct mo_catalog *c,
-                      unsigned no)
+/* m: gets the texts of the tools; or NULL. */
+static int put_server(struct router_index *d, struct embeddings *m,
+                      const struct mo_catalog *c, unsigned no)
 {
     struct mo_cat_about s = mo_catalog_about(c, no);
     size_t n = count_tools(d, c);
@@ -185,8 +218,14 @@ static int put_server(struct router_index *d, const struct mo_catalog *c,
     for (size_t i = 0; tools && i < n && rc == 0; i++) {
         const struct mo_cat_item *it = tool_at(d, c, i);
 
-        if (it->server == no)
+        if (it->server != no || (!d->skills && mo_app_is_only(it->item)))
+            continue;
+        if (d->skills)
+            read_skill(&a, it, &tools[r.ntools++]);
+        else
             rc = read_tool(&a, it, &tools[r.ntools++]);
+        if (rc == 0 && !d->skills)
+            mo_second_opinion_want(m, r.name, &tools[r.ntools - 1]);
     }
     if (tools && d->all && r.ntools == 0 && !mo_catalog_known(c, no))
         tools[r.ntools++] = (struct mo_route_tool){
@@ -199,8 +238,8 @@ static int put_server(struct router_index *d, const struct mo_catalog *c,
 
 /* --- all servers --------------------------------------------------------- */
 
-static int update_server(struct router_index *d, const struct mo_catalog *c,
-                         unsigned no)
+static int update_server(struct router_index *d, struct embeddings *m,
+                         const struct mo_catalog *c, unsigned no)
 {
     struct mo_span name = mo_span_cstr(mo_catalog_about(c, no).name);
     struct indexed_server *s = mo_map_get(&d->servers, name);
@@ -219,7 +258,7 @@ static int update_server(struct router_index *d, const struct mo_catalog *c,
     s->present = true;
     if (s->sum == sum)
         return 0;
-    rc = put_server(d, c, no);
+    rc = put_server(d, m, c, no);
     if (rc == 0)
         s->sum = sum;
     return rc;
@@ -252,7 +291,7 @@ static int update_index(struct router_index *d, const struct mo_gateway *g,
         ((struct indexed_server *)en->value)->present = false;
     for (unsigned i = 0; i < n && rc == 0; i++)
         if (mo_catalog_shows(cat, i))
-            rc = update_server(d, cat, i);
+            rc = update_server(d, d->of ? NULL : g->embeddings, cat, i);
     while (rc == 0 && drop_removed_server(d))
         ;
     d->stale = rc < 0;
@@ -284,6 +323,14 @@ static int answer_query(struct router_index *d, const struct mo_gateway *g,
     return 0;
 }
 
+/* None is more likely than one before it, whatever has changed the order. */
+static void sort_confidence(struct mo_route_answer *a)
+{
+    for (size_t i = 1; i < a->n; i++)
+        if (a->hits[i].confidence > a->hits[i - 1].confidence)
+            a->hits[i].confidence = a->hits[i - 1].confidence;
+}
+
 int mo_router_index_find(struct router_index *d, const struct mo_gateway *g,
                          const struct mo_catalog *cat, struct mo_span words,
                          size_t limit, struct mo_route_answer *out)
@@ -296,7 +343,11 @@ int mo_router_index_find(struct router_index *d, const struct mo_gateway *g,
     if (rc < 0)
         return rc;
     *out = d->last_answer;
-    mo_router_learning_apply(g->learning, words, out);
+    if (!d->skills) {
+        mo_second_opinion_apply(g->embeddings, cat, words, out);
+        mo_router_learning_apply(g->learning, words, out);
+    }
+    sort_confidence(out);
     out->n = out->n < limit ? out->n : limit;
     return 0;
 }
@@ -313,6 +364,17 @@ int mo_router_view_find(struct mo_gw_view *v, struct mo_span words,
         v->router_index = mo_router_index_new_like(g->router_index, false);
     return v->router_index
                ? mo_router_index_find(v->router_index, g, mo_gw_cat(v), words,
+                                      limit, out)
+               : MO_ENOMEM;
+}
+
+int mo_router_skills_find(struct mo_gw_view *v, struct mo_span words,
+                          size_t limit, struct mo_route_answer *out)
+{
+    if (!v->skill_index)
+        v->skill_index = mo_router_index_new_skills(v->g->router_index);
+    return v->skill_index
+               ? mo_router_index_find(v->skill_index, v->g, mo_gw_cat(v), words,
                                       limit, out)
                : MO_ENOMEM;
 }

@@ -14,6 +14,7 @@
 #define MO_GW_OURS    "router/"
 
 struct mo_budget; /* budget/budget.h */
+struct mo_config; /* config/config.h */
 
 #define MO_LISTS_SHARED 256
 
@@ -33,6 +34,8 @@ struct mo_gateway_opts {
                                   /* borrowed; empty: words only */
     const char *cache;            /* directory of the list cache; NULL: none */
     const char *learning_file;    /* of the router; NULL: none */
+    const struct mo_config *cfg;  /* for the embeddings server; NULL: none */
+    const char *embeddings_file;  /* its vectors; NULL: none */
     uint64_t away_ms;   /* for a modern client to return with its answers to
                          * a server's questions; 0: 15 min */
     uint64_t gather_ms; /* wait for more questions of a legacy server before

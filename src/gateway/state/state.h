@@ -23,7 +23,8 @@
 #include "mcp/client/pages.h"
 #include "mcp/server/endpoint.h"
 
-#define SLOT_NONE UINT_MAX
+#define SLOT_NONE    UINT_MAX
+#define SLOT_SCRIPTS (UINT_MAX - 1) /* of g->script.slot */
 
 /* A list request waits so long for a server whose lists are not known, counted
  * from the first request: while it is being installed; while it starts; if it
@@ -112,6 +113,7 @@ struct mo_gw_view {
     struct mo_catalog *part;        /* NULL: the whole catalogue */
     int expose; /* enum mo_gw_expose, or MO_GW_EXPOSE_SAME */
     struct router_index *router_index; /* of the part; NULL: not used yet */
+    struct router_index *skill_index;  /* NULL: not used yet */
     bool listed[3];   /* by enum mo_ep_what: listed since the last change */
     uint64_t sums[3]; /* of these lists, when they were listed or told */
     bool untold[3];   /* changed while listed was false */
@@ -125,6 +127,29 @@ struct gw_ep {
     struct mo_gw_view *view;
 };
 
+struct forwarded_call;
+
+/* Scripts of clients (gateway/script/script.h). */
+struct gw_scripts {
+    struct server_slot *slot; /* NULL: there are none */
+    unsigned max;             /* calls of run_script at a time */
+    uint64_t max_seconds;
+    /* For call/, from the folder above it. True if c calls run_script. */
+    bool (*target)(struct mo_gateway *g, const struct mo_ep_call *c,
+                   struct call_target *t);
+    /* Writes the params of the request. */
+    int (*begin)(struct forwarded_call *f, const struct call_target *t,
+                 struct mo_buf *params);
+    /* Time in ms that it may take. */
+    uint64_t (*time)(const struct forwarded_call *f,
+                     const struct call_target *t);
+    void (*frame)(void *ctx, struct mo_json params); /* ctx: the call */
+    void (*end)(struct forwarded_call *f);
+    /* For router/: how a script sees the tool, if scripts are to be written. */
+    void (*declare)(struct mo_jw *w, const struct mo_gw_view *v,
+                    const struct mo_cat_item *it);
+};
+
 struct mo_gateway {
     struct mo_gateway_opts o;
     struct mo_loop *loop;
@@ -133,6 +158,7 @@ struct mo_gateway {
     struct router_index *query_index; /* also unoffered tools; NULL: unused */
     struct result_store *results;
     struct router_learning *learning;
+    struct embeddings *embeddings; /* NULL: not configured */
     /* For call/, from the folders above it: the router's
      * mo_meta_tools_execute_target(), mo_gw_front_restart() and
      * mo_catalog_refresh_child(). */
@@ -140,6 +166,7 @@ struct mo_gateway {
                            struct call_target *t, int *rc);
     void (*restart)(struct mo_gateway *g, struct mo_ep_call *c);
     void (*read_lists)(struct gw_child *k, unsigned kinds);
+    struct gw_scripts script;
     struct mo_latency latency;
     struct mo_lists_shared *lists; /* NULL: there are no other workers */
     unsigned lists_all;            /* of it, as far as they were read */

@@ -522,3 +522,16 @@ void mo_conn_call_progress(struct mo_conn *c, struct mo_json params)
     start_timer(k, &k->idle, k->o.idle_ms, MO_CONN_IDLE_MS);
     k->o.on_progress(k->o.ctx, params);
 }
+
+void mo_conn_call_script(struct mo_conn *c, struct mo_json params)
+{
+    struct mo_call *k = NULL;
+    uint64_t token;
+
+    if (mo_json_u64(mo_json_get(params, "progressToken"), &token) == 0)
+        k = mo_conn_call_find(c, token);
+    if (!k || !k->o.on_script)
+        c->stats.stray_progress++;
+    else
+        k->o.on_script(k->o.ctx, params);
+}

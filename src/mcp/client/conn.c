@@ -65,6 +65,11 @@ void mo_conn_close(struct mo_conn *c, const struct mo_err *why)
         mo_loop_defer(c->loop, &c->later);
 }
 
+bool mo_conn_is_closing(const struct mo_conn *c)
+{
+    return c->state == C_CLOSING;
+}
+
 /* --- receiving ----------------------------------------------------------- */
 
 static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
@@ -74,6 +79,10 @@ static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
 
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/progress"))) {
         mo_conn_call_progress(c, m->params);
+        return;
+    }
+    if (mo_json_str_eq(m->method, MO_SPAN(MO_CONN_SCRIPT))) {
+        mo_conn_call_script(c, m->params);
         return;
     }
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/tasks/status")))

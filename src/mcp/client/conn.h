@@ -50,6 +50,10 @@
 /* A legacy verdict older than this is ignored: servers are updated. */
 #define MO_CONN_VERDICT_MS ((uint64_t)24 * 3600 * 1000)
 
+/* A call of the toolbox's run_script asks for something meanwhile
+ * (docs/scripts.md). */
+#define MO_CONN_SCRIPT "notifications/mcp-orchestrator/script"
+
 #define MO_CALL_FOREVER UINT64_MAX /* used as a timeout: no timeout */
 
 struct mo_conn;
@@ -134,6 +138,8 @@ int mo_conn_open(struct mo_loop *l, const struct mo_conn_opts *o,
  * failed, why says how. */
 void mo_conn_dialed(struct mo_conn *c, struct mo_link *k,
                     const struct mo_err *why);
+/* True if it ends: a link that was not made yet is not needed. */
+bool mo_conn_is_closing(const struct mo_conn *c);
 /* Close the connection; calls in flight fail with why (may be NULL). */
 void mo_conn_close(struct mo_conn *c, const struct mo_err *why);
 
@@ -195,6 +201,9 @@ struct mo_call_opts {
     /* Progress is requested only when set. Each report restarts the idle
      * timeout. */
     void (*on_progress)(void *ctx, struct mo_json params);
+    /* MO_CONN_SCRIPT notifications with the progressToken of this call, which
+     * must have on_progress. They restart no timeout. */
+    void (*on_script)(void *ctx, struct mo_json params);
     void (*done)(void *ctx, const struct mo_reply *r);
     void *ctx;
 };

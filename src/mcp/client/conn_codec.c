@@ -197,6 +197,20 @@ int mo_conn_codec_request(struct mo_conn *c, const struct mo_call *k,
     return mo_buf_putc(&c->out, '}');
 }
 
+/* Other extensions are of the modern era; this one is negotiated in both. */
+static void put_legacy_extensions(struct members *m, struct mo_json caps)
+{
+    struct mo_json apps =
+        mo_json_get(mo_json_get(caps, "extensions"), MO_MCP_EXT_APPS);
+
+    if (!apps.p)
+        return;
+    put_text(m, MO_SPAN("\"extensions\""), MO_SPAN("{"));
+    mo_buf_puts(m->b, "\"" MO_MCP_EXT_APPS "\":");
+    mo_buf_span(m->b, mo_json_text(apps));
+    mo_buf_putc(m->b, '}');
+}
+
 int mo_conn_codec_initialize(struct mo_conn *c, struct mo_buf *b,
                              enum mo_mcp_version v)
 {
@@ -208,6 +222,7 @@ int mo_conn_codec_initialize(struct mo_conn *c, struct mo_buf *b,
     put_str(&m, "\"protocolVersion\"", mo_mcp_version_text(v));
     put_text(&m, MO_SPAN("\"capabilities\""), MO_SPAN("{"));
     put_others(&in, caps, newer);
+    put_legacy_extensions(&in, caps);
     mo_buf_putc(b, '}');
     put_client(&m, c, "\"clientInfo\"");
     return mo_buf_putc(b, '}');

@@ -136,6 +136,7 @@ void mo_conn_call_answer(struct mo_conn *c, const struct mo_rpc *m);
 void mo_conn_call_failed(struct mo_conn *c, uint64_t id, int status,
                          struct mo_span body, const struct mo_err *why);
 void mo_conn_call_progress(struct mo_conn *c, struct mo_json params);
+void mo_conn_call_script(struct mo_conn *c, struct mo_json params);
 void mo_conn_call_end_later(struct mo_call *k, const struct mo_err *why);
 void mo_conn_call_end_all(struct mo_conn *c, const struct mo_err *why);
 void mo_conn_call_drop_internal(struct mo_conn *c);

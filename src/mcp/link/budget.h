@@ -1,4 +1,5 @@
-/* budget.h - limit on the messages that a peer sends without being asked.
+/* budget.h - limit on the messages, and other lines, that a peer sends without
+ * being asked.
  *
  * A peer may send MO_LINK_BURST such messages at once, MO_LINK_RATE a second
  * after that, and MO_LINK_NOTES more for each call that it answers. A link
@@ -57,7 +58,9 @@ static inline bool mo_budget_pause(struct mo_budget *b)
     return ++b->floods < MO_LINK_FLOODS_MAX;
 }
 #define MO_BUDGET_FLOOD                                                        \
-    mo_error(MO_EPROTO, "flood: more than %d unrequested messages a second",   \
+    mo_error(MO_EPROTO,                                                        \
+             "flood: more than %d unrequested messages or other lines a "      \
+             "second",                                                         \
              MO_LINK_RATE)
 
 /* Count one unrequested message. */

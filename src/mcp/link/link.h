@@ -11,7 +11,7 @@
  *  1. Callbacks never fire from inside a call on the link.
  *  2. on_message: text is one validated JSON value, borrowed until it
  *     returns. Anything else never gets here: a byte stream reports it as
- *     noise (on_noise) and continues up to a limit.
+ *     noise (on_noise) and continues, up to a rate.
  *  3. on_failed(id): the request with that id will get no answer (HTTP error,
  *     broken stream, an answer that is too long); the link itself continues.
  *     `status` is the HTTP status or 0, `body` the body of the answer (may be
@@ -29,13 +29,15 @@
 /* An answer over the limit fails only its call; the link reads it to its end
  * and keeps nothing. A message this many times over the limit ends the link. */
 #define MO_LINK_SKIP_TIMES 16
-/* A byte stream is closed when it brought this many more lines of noise than
- * good messages: a banner or an occasional stray print does no harm. */
-#define MO_LINK_NOISE_MAX  20
-/* Unrequested messages (requests, notifications, surplus answers) that a byte
- * stream may bring: this many at once, this many a second after that. Beyond it
- * the link stops reading for a while, which stops the sender; a peer that was
- * stopped this often without catching up is closed. */
+/* A byte stream is closed when it began with this many lines of noise and no
+ * message: the program is no MCP server. After its first message noise is
+ * counted with the unrequested messages: servers print logs, and clients are
+ * expected to ignore them. */
+#define MO_LINK_NOISE_MAX  100
+/* Unrequested messages (requests, notifications, surplus answers) and lines of
+ * noise that a stream may bring: this many at once, this many a second after
+ * that. Beyond it the link stops reading for a while, which stops the sender; a
+ * peer that was stopped this often without catching up is closed. */
 #define MO_LINK_BURST      4000
 #define MO_LINK_RATE       2000
 #define MO_LINK_NOTES      16

@@ -1,11 +1,13 @@
 #include "mcp/link/link_child.h"
 
 #include <stdio.h>
+#include <sys/file.h>
 
 #include "loop/npx_cache.h"
 #include "loop/runner.h"
 
 #define DRAIN_MS 200 /* wait for remaining output after the exit */
+#define TURN_MS  100 /* between two looks whether its program runs */
 
 /* Three parts end independently: the process, its output (inner) and its
  * stderr. The link ends when all three have ended. */
@@ -20,12 +22,35 @@ struct child {
     struct mo_exit x;
     bool exited;
     bool runner; /* it may still be installing its program */
+    int turn;    /* see struct mo_child_opts; 0 or -1: none */
+    struct mo_timer look;
     void (*said)(void *ctx, const char *who, struct mo_span bytes, bool first);
     void *said_ctx;
     char who[MO_CHILD_WHO_MAX];
     size_t tail_len;
     char tail[MO_CHILD_TAIL_MAX];
 };
+
+/* --- the turn to install ------------------------------------------------- */
+
+/* Unlocks first: the guardian may have inherited the file. */
+static void end_turn(int *turn)
+{
+    if (*turn <= 0)
+        return;
+    (void)flock(*turn, LOCK_UN);
+    mo_close_fd(turn);
+}
+
+static void on_look(struct mo_timer *t)
+{
+    struct child *c = mo_container_of(t, struct child, look);
+
+    if (!c->exited && mo_runner_installing(mo_proc_pid(c->p)))
+        mo_timer_start(c->loop, &c->look, TURN_MS);
+    else
+        end_turn(&c->turn);
+}
 
 /* --- stderr -------------------------------------------------------------- */
 
@@ -196,6 +221,8 @@ static void on_exit_(void *ctx, struct mo_proc *p, struct mo_exit x)
     (void)p;
     c->exited = true;
     c->x = x;
+    mo_timer_stop(c->loop, &c->look);
+    end_turn(&c->turn);
     mo_timer_start(c->loop, &c->drain, c->k.closing ? 1 : DRAIN_MS);
     close_if_ended(c);
 }
@@ -287,15 +314,19 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
     struct mo_proc_io io;
     int rc;
 
-    if (!c)
+    if (!c) {
+        end_turn(&(int){o->turn});
         return mo_fail(e, MO_ENOMEM, "link");
+    }
     c->k.ops = &child_ops;
     c->loop = mo_guard_loop(g);
     c->said = o->said;
     c->said_ctx = o->said_ctx;
     c->runner = o->runner;
     (void)snprintf(c->who, sizeof(c->who), "%s", o->who ? o->who : "");
+    c->turn = o->turn;
     mo_timer_init(&c->drain, on_drained);
+    mo_timer_init(&c->look, on_look);
     rc = mo_proc_start(g, &po, &proc_cb, c, &c->p, &io, e);
     if (rc == 0) {
         rc = mo_link_lines(c->loop, io.io, o->line_max, &c->k.inner, e);
@@ -305,9 +336,12 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
         }
     }
     if (rc < 0) {
+        end_turn(&c->turn);
         mo_free(c);
         return rc;
     }
+    if (c->turn > 0)
+        mo_timer_start(c->loop, &c->look, TURN_MS);
     c->io = io.io;
     c->err = io.err;
     *out = &c->k;

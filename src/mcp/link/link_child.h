@@ -38,6 +38,10 @@ struct mo_child_opts {
      * the link asks the process to end and waits for MO_CHILD_INSTALL_STOP_MS
      * before it is killed, so that no half of a package stays in its cache. */
     bool runner;
+    /* Locked file (flock) that says that it installs; 0: none. The link owns
+     * it, also on failure, and unlocks it when the program runs or has ended.
+     */
+    int turn;
 };
 
 /* The options are borrowed for the call only. */

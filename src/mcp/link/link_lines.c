@@ -16,7 +16,8 @@
  *  1. rest is empty unless held.
  *  2. Nothing is delivered once the link is closing or failing.
  *  3. owed counts requests whose answers may still come; further answers are
- *     charged to the budget like any other unrequested message.
+ *     charged to the budget like any other unrequested message, and so are
+ *     lines that are not JSON.
  *  4. out is empty unless flush is scheduled, and then the stream's own queue
  *     is empty: the bytes in out can always be written, or the stream is
  *     broken. */
@@ -43,6 +44,7 @@ struct lines {
     struct mo_budget budget;
     struct mo_overlong overlong; /* set: the frame skips a line */
     unsigned held, noise;
+    bool spoke; /* it has sent a message */
     bool leave; /* see mo_link_lines_leave() */
 };
 
@@ -53,18 +55,6 @@ static void fail_link(struct lines *ln, const struct mo_err *why)
 }
 
 /* --- what comes in ------------------------------------------------------- */
-
-static void on_noise(struct lines *ln, struct mo_span line)
-{
-    ln->noise++;
-    if (ln->k.cb->on_noise)
-        ln->k.cb->on_noise(ln->k.ctx, line);
-    if (ln->noise < MO_LINK_NOISE_MAX)
-        return;
-    fail_link(ln, mo_error(MO_EPROTO,
-                           "%u lines on its standard output are not JSON",
-                           ln->noise));
-}
 
 static void on_flood(struct lines *ln)
 {
@@ -88,6 +78,19 @@ static void charge_budget(struct lines *ln, bool answer)
         on_flood(ln);
 }
 
+static void on_noise(struct lines *ln, struct mo_span line)
+{
+    if (ln->k.cb->on_noise)
+        ln->k.cb->on_noise(ln->k.ctx, line);
+    if (ln->spoke)
+        charge_budget(ln, false);
+    else if (++ln->noise >= MO_LINK_NOISE_MAX)
+        fail_link(ln, mo_error(MO_EPROTO,
+                               "the first %u lines on its standard output are "
+                               "not JSON: it is no MCP server",
+                               ln->noise));
+}
+
 static void on_line(struct lines *ln, struct mo_span line)
 {
     struct mo_rpc m;
@@ -98,8 +101,7 @@ static void on_line(struct lines *ln, struct mo_span line)
         on_noise(ln, line);
         return;
     }
-    if (ln->noise)
-        ln->noise--;
+    ln->spoke = true;
     charge_budget(ln, m.kind == MO_RPC_RESULT || m.kind == MO_RPC_ERROR);
     if (!mo_link_dead(&ln->k))
         ln->k.cb->on_message(ln->k.ctx, &m, 0);

@@ -26,7 +26,6 @@ struct sse {
     bool events; /* the stream is an event stream */
     struct mo_sse in;
     struct mo_overlong overlong; /* set: in skips an event */
-    unsigned noise;
     struct mo_buf endpoint;
     struct mo_list posts;
     struct mo_timer timer;
@@ -248,20 +247,17 @@ static void on_endpoint(struct sse *s, struct mo_span text)
 
 static void on_text(struct sse *s, struct mo_span text)
 {
-    struct mo_err e;
     struct mo_rpc m;
 
-    if (mo_rpc_parse(text, &m, &e) == 0) {
+    if (mo_rpc_parse(text, &m, NULL) == 0) {
         if (m.kind != MO_RPC_RESULT && m.kind != MO_RPC_ERROR)
             mo_budget_take(&s->budget, mo_loop_now(s->loop));
         s->k.cb->on_message(s->k.ctx, &m, 0);
         return;
     }
-    s->noise++;
+    mo_budget_take(&s->budget, mo_loop_now(s->loop));
     if (s->k.cb->on_noise)
         s->k.cb->on_noise(s->k.ctx, text);
-    if (s->noise >= MO_LINK_NOISE_MAX)
-        fail_link(s, &e);
 }
 
 /* Scan a piece of an event that is too long. */

@@ -197,14 +197,16 @@ struct mo_ep_call {
     struct mo_span person; /* whose credentials it may use: the caller's,
                             * or those of link_inside.h */
     struct mo_trace trace; /* from its HTTP headers */
-    struct mo_trace_span *span; /* NULL: it is not recorded */
-    uint64_t request;           /* number of its HTTP request, or 0 */
-    const char *session;        /* legacy over HTTP; else NULL */
-    uint64_t peer;              /* its connection or session; 0: modern HTTP */
-    struct mo_span inside;      /* the name given to link_inside.h, or empty */
-    void *scope;                /* opts.ctx of its endpoint */
-    void *data;                 /* for the handler */
-    bool counted;               /* likewise */
+    struct mo_trace_span *span;  /* NULL: it is not recorded */
+    uint64_t request;            /* number of its HTTP request, or 0 */
+    const char *session;         /* legacy over HTTP; else NULL */
+    uint64_t peer;               /* its connection or session; 0: modern HTTP */
+    struct mo_span inside;       /* the name given to link_inside.h, or empty */
+    void *scope;                 /* opts.ctx of its endpoint */
+    void *data;                  /* for the handler */
+    bool counted;                /* likewise */
+    struct mo_ep_origin *within; /* the handler made it, for a call that it
+                                  * holds; else NULL */
     /* Set by the handler, may stay NULL: the client no longer waits. Not called
      * from inside a call on c. */
     void (*canceled)(struct mo_ep_call *c);
@@ -242,6 +244,44 @@ void mo_ep_call_log(struct mo_ep_call *c, enum mo_mcp_level lv,
 /* Let the client reconnect for the answer (legacy SSE polling); no effect where
  * that is not possible. */
 void mo_ep_call_pause(struct mo_ep_call *c);
+
+/* --- calls of a call ------------------------------------------------------
+ *
+ * The handler may call tools itself on behalf of a call that it holds, such as
+ * one of a script. These calls have the same client, session and caller. They
+ * are given to the handler as all others are, in the shape of a legacy
+ * revision, and may end after the outer call. Their questions go to a legacy
+ * client with the outer call; a modern client cannot be asked. */
+
+/* Origin and outcome of such a call. */
+struct mo_ep_origin {
+    struct mo_span script; /* SHA-256 of the script's code, in hex */
+    uint64_t line;         /* of the script; 0: unknown */
+    bool asks;             /* the client can be asked */
+    /* Set by the handler before it answers: "denied" by a rule, "rejected" by a
+     * person or because nobody decided in time; and why. */
+    const char *refused;
+    struct mo_span reason; /* borrowed until the answer */
+};
+
+struct mo_ep_within {
+    const char *script; /* as above */
+    uint64_t line;
+    /* Called once, perhaps from inside mo_ep_call_within(): with the result or
+     * the error object; with neither if it was cancelled. about: NULL without
+     * a result. */
+    void (*done)(struct mo_ep_within *w, struct mo_json result,
+                 struct mo_json error, const struct mo_ep_origin *about);
+    struct mo_ep_call *call; /* private */
+};
+
+/* params: of tools/call, a JSON object. w is used until done(). MO_EINVAL: the
+ * params are no JSON; MO_ECANCELED: c was cancelled; MO_ENOMEM: done() is not
+ * called. */
+int mo_ep_call_within(struct mo_ep_call *c, struct mo_span params,
+                      struct mo_ep_within *w);
+/* done() is called at once, and the call is cancelled. */
+void mo_ep_within_cancel(struct mo_ep_within *w);
 
 /* --- asking the client --------------------------------------------------- */
 

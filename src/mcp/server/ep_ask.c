@@ -54,6 +54,12 @@ static bool has_capability(struct mo_json caps, enum mo_mcp_version v, int kind)
            mo_json_is(mo_json_get(cap, kinds[kind].sub), MO_JSON_OBJECT);
 }
 
+/* Nobody can be asked about a call that the handler made itself. */
+static bool is_mute(const struct mo_ep_call *c)
+{
+    return c->within && !c->within->asks;
+}
+
 unsigned mo_ep_missing(const struct call *c)
 {
     unsigned missing = 0;
@@ -62,7 +68,8 @@ unsigned mo_ep_missing(const struct call *c)
         int kind =
             kind_of(q->method, (struct mo_json){q->params.p, q->params.n});
 
-        if (!has_capability(c->pub.caps, c->pub.version, kind))
+        if (is_mute(&c->pub) ||
+            !has_capability(c->pub.caps, c->pub.version, kind))
             missing |= 1U << kind;
     }
     return missing;
@@ -71,7 +78,8 @@ unsigned mo_ep_missing(const struct call *c)
 bool mo_ep_call_takes(const struct mo_ep_call *pub, const char *method,
                       struct mo_json params)
 {
-    return has_capability(pub->caps, pub->version,
+    return !is_mute(pub) &&
+           has_capability(pub->caps, pub->version,
                           kind_of(mo_span_cstr(method), params));
 }
 
@@ -86,7 +94,8 @@ bool mo_ep_sess_takes(const struct mo_ep_sess *s, const char *method,
 
 bool mo_ep_call_may_ask(const struct mo_ep_call *pub)
 {
-    return !mo_mcp_is_modern(pub->version) || (call_of(pub)->m->flags & M_MRTR);
+    return !is_mute(pub) && (!mo_mcp_is_modern(pub->version) ||
+                             (call_of(pub)->m->flags & M_MRTR));
 }
 
 /* Write the missing parts of one capability; forms are implied. */

@@ -57,6 +57,7 @@ static void free_call(struct call *c)
         mo_trace_end(mo_take_ptr(&c->pub.span));
     }
     (void)take_way(c);
+    mo_ep_within_outer_gone(c);
     mo_timer_stop(c->ep->loop, &c->timer);
     mo_later_cancel(&c->tell);
     free_filter(c);
@@ -164,6 +165,7 @@ static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
     mo_list_init(&c->wnode);
     mo_list_init(&c->inputs);
     mo_list_init(&c->needs);
+    mo_list_init(&c->within);
     mo_arena_init(&c->arena, 2 * text + EP_CALL_EXTRA);
     mo_timer_init(&c->timer, on_late);
     mo_later_init(&c->tell, on_tell);

@@ -91,7 +91,7 @@ int mo_ep_id_open(const struct mo_ep_home *h, struct mo_span text,
     uint64_t version = 0;
     int rc;
 
-    if (!h->instance[0] || !mo_ep_id_is(text))
+    if (!mo_ep_home_has_key(h) || !mo_ep_id_is(text))
         return MO_EPROTO;
     rc = mo_seal_open(&h->seal, BIND, 0, text, plain);
     if (rc < 0)

@@ -26,6 +26,12 @@ struct mo_ep_home {
     char instance[MO_EP_INSTANCE_MAX]; /* "": ids are random, of this process */
 };
 
+/* False: the key is not known yet. */
+static inline bool mo_ep_home_has_key(const struct mo_ep_home *h)
+{
+    return h->instance[0] != '\0';
+}
+
 struct mo_ep_id {
     const char *instance; /* that has it; of mo_ep_id_open() only */
     const char *view;     /* "" or NULL: none */

@@ -3,6 +3,8 @@
 #include "mcp/edit.h"
 #include "mcp/server/ep_priv.h"
 
+#define SIGN_OF_LIFE 1e-6 /* below whatever the call itself reports */
+
 struct mo_jw mo_ep_begin_note(struct mo_endpoint *ep, const char *method)
 {
     struct mo_jw w = mo_jw_object(mo_ep_scratch(ep));
@@ -46,6 +48,13 @@ void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
     struct call *c = call_of(pub);
     struct mo_jw w;
 
+    if (pub->within) { /* a sign of life of the outer call */
+        c = mo_ep_within_outer(c);
+        if (!c)
+            return;
+        progress = c->progress + SIGN_OF_LIFE;
+        total = -1;
+    }
     if (!may_report(c, progress))
         return;
     w = mo_ep_begin_note(c->ep, "notifications/progress");

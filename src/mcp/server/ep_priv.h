@@ -121,8 +121,9 @@ struct call { /* a call; pub is the handler's view */
     struct mo_timer timer; /* waiting for answers */
     struct mo_later tell;  /* canceled */
     struct mo_ep_filter *filter;
-    struct ep_task *task; /* the call runs as this task */
-    struct mo_list wnode; /* it waits for the result of a task */
+    struct ep_task *task;  /* the call runs as this task */
+    struct mo_list wnode;  /* it waits for the result of a task */
+    struct mo_list within; /* calls on its behalf (ep_within.c) */
 };
 
 struct mo_endpoint {
@@ -327,6 +328,13 @@ bool mo_ep_tasks_are_away(struct call *c, struct mo_json ids);
 int mo_ep_put_state_home(const struct call *c, struct mo_buf *out);
 /* Remove it. True: the request was passed on. */
 bool mo_ep_state_is_away(struct call *c, struct mo_span *text);
+
+/* --- ep_within.c --------------------------------------------------------- */
+
+/* The outer call is being freed. */
+void mo_ep_within_outer_gone(struct call *outer);
+/* The call on whose behalf c was made; NULL: it has ended. */
+struct call *mo_ep_within_outer(const struct call *c);
 
 /* --- ep_down.c ----------------------------------------------------------- */
 

@@ -4,7 +4,8 @@
 import { computed, ref, watch } from 'vue';
 import { newId } from '../lib/format';
 import { errorText } from '../lib/http';
-import { freeName, joined, listFiles, removeFile, safeName, UPLOADS, uploadFile } from '../lib/workspace';
+import { mayShrink, shrink } from '../lib/shrink';
+import { freeName, joined, listFiles, removeFile, safeName, smallerCopy, UPLOADS, uploadFile } from '../lib/workspace';
 
 export interface Attachment {
   id: string;
@@ -25,13 +26,19 @@ const isAbort = (e: unknown) => e instanceof DOMException && e.name === 'AbortEr
 
 export function useAttachments(session: () => string) {
   const files = ref<Attachment[]>([]);
-  const isUploading = computed(() => files.value.some((f) => f.part < 1 && !f.why));
+  const naming = ref(0); // chosen, but not in the list yet: a message must not leave without them
+  const isUploading = computed(() => naming.value > 0 || files.value.some((f) => f.part < 1 && !f.why));
   const ready = computed(() => files.value.filter((f) => f.part === 1 && !f.why).map((f) => f.path));
 
   const taken = async (): Promise<Set<string>> => {
     const there = await listFiles(session(), UPLOADS).catch(() => ({ entries: [] }));
     return new Set([...there.entries.map((e) => e.name), ...files.value.map((f) => f.name)]);
   };
+  // Models are sent this copy of a large image. Without it they get the name only.
+  async function uploadSmaller(a: Attachment, file: File): Promise<void> {
+    const small = await shrink(file);
+    if (small) await uploadFile(session(), smallerCopy(a.name), small, { signal: a.stop.signal });
+  }
   async function upload(a: Attachment, file: File): Promise<void> {
     const now = () => files.value.find((f) => f.id === a.id);
     try {
@@ -42,6 +49,7 @@ export function useAttachments(session: () => string) {
         },
         signal: a.stop.signal,
       });
+      if (mayShrink(file)) await uploadSmaller(a, file);
       const f = now();
       if (f) f.part = 1;
       else await removeFile(session(), a.path).catch(() => undefined); // removed meanwhile
@@ -53,7 +61,9 @@ export function useAttachments(session: () => string) {
   async function add(chosen: Iterable<File>): Promise<void> {
     const all = [...chosen];
     if (!all.length) return;
+    naming.value++;
     const names = await taken();
+    naming.value--;
     for (const file of all) {
       const name = freeName(safeName(file.name || 'file'), names);
       names.add(name);

@@ -31,6 +31,13 @@ export function useAudit() {
     return minutesOf(scaled, now.value, BARS);
   });
 
+  // The same of the gateway's calls alone.
+  const gateway = computed(() => {
+    const scale = barMs.value / MINUTE_MS;
+    return minutesOf(rows.value.filter((r) => r.what?.['kind'] === 'call')
+      .map((r) => ({ ...r, at: now.value - (now.value - r.at) / scale })), now.value, BARS);
+  });
+
   async function load(): Promise<void> {
     const since = rows.value[0]?.at ?? 0;
     const [audit, metrics] = await Promise.all([
@@ -66,5 +73,5 @@ export function useAudit() {
   void load();
   const timer = setInterval(() => void load(), EVERY_MS);
   onScopeDispose(() => clearInterval(timer));
-  return { rows, known, more, minutes, memory, older, range, spanOf };
+  return { rows, known, more, minutes, gateway, memory, older, range, spanOf };
 }

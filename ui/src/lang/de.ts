@@ -3,6 +3,7 @@
 
 import type { Texts } from '.';
 
+import { apps } from './de/apps';
 import { approvals } from './de/approvals';
 import { approving } from './de/approving';
 import { branches } from './de/branches';
@@ -17,10 +18,14 @@ import { network } from './de/network';
 import { offers } from './de/offers';
 import { overview } from './de/overview';
 import { router } from './de/router';
+import { sampling } from './de/sampling';
+import { script } from './de/script';
 import { servers } from './de/servers';
 import { settings } from './de/settings';
 import { shell } from './de/shell';
 import { side } from './de/side';
+import { skills } from './de/skills';
+import { talk } from './de/talk';
 import { tries } from './de/tries';
 
 export const de: Texts = {
@@ -29,16 +34,21 @@ export const de: Texts = {
   ...conversation,
   ...branches,
   ...list,
+  ...talk,
   ...call,
   ...content,
+  ...script,
   ...offers,
+  ...apps,
   ...side,
+  ...skills,
   ...files,
   ...overview,
   ...router,
   ...network,
   ...approvals,
   ...approving,
+  ...sampling,
   ...settings,
   ...models,
   ...servers,

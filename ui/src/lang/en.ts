@@ -4,6 +4,7 @@
 // A text with a count has the forms `one` and `other` and contains {n}. Texts say
 // what happened, why if known, and what to do. Buttons are verbs in sentence case.
 
+import { apps } from './en/apps';
 import { approvals } from './en/approvals';
 import { approving } from './en/approving';
 import { branches } from './en/branches';
@@ -18,10 +19,14 @@ import { network } from './en/network';
 import { offers } from './en/offers';
 import { overview } from './en/overview';
 import { router } from './en/router';
+import { sampling } from './en/sampling';
+import { script } from './en/script';
 import { servers } from './en/servers';
 import { settings } from './en/settings';
 import { shell } from './en/shell';
 import { side } from './en/side';
+import { skills } from './en/skills';
+import { talk } from './en/talk';
 import { tries } from './en/tries';
 
 export const en = {
@@ -30,16 +35,21 @@ export const en = {
   ...conversation,
   ...branches,
   ...list,
+  ...talk,
   ...call,
   ...content,
+  ...script,
   ...offers,
+  ...apps,
   ...side,
+  ...skills,
   ...files,
   ...overview,
   ...router,
   ...network,
   ...approvals,
   ...approving,
+  ...sampling,
   ...settings,
   ...models,
   ...servers,

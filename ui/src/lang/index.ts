@@ -41,11 +41,17 @@ export function choose(name: string): void {
   location.reload();
 }
 
-/** The first preferred language that is available. */
+const TRADITIONAL = /^zh-(hant|tw|hk|mo)\b/i;
+
+/** The first preferred language that is available. The Chinese texts are in simplified
+ *  characters: they are not for those who prefer traditional ones, not even by the
+ *  plain "zh" that browsers add to "zh-TW". */
 export function pick(wanted: readonly string[], there: string[]): string {
+  const first = wanted.find((w) => /^zh\b/i.test(w)) ?? '';
   for (const w of wanted) {
     const base = w.toLowerCase().split('-', 1)[0] ?? '';
-    if (there.includes(base)) return base;
+    const isOther = TRADITIONAL.test(w) || (/^zh$/i.test(w) && TRADITIONAL.test(first));
+    if (there.includes(base) && !isOther) return base;
   }
   return 'en';
 }

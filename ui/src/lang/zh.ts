@@ -3,6 +3,7 @@
 //
 // Chinese has one plural form, `other`.
 
+import { apps } from './zh/apps';
 import { approvals } from './zh/approvals';
 import { approving } from './zh/approving';
 import { branches } from './zh/branches';
@@ -17,10 +18,14 @@ import { network } from './zh/network';
 import { offers } from './zh/offers';
 import { overview } from './zh/overview';
 import { router } from './zh/router';
+import { sampling } from './zh/sampling';
+import { script } from './zh/script';
 import { servers } from './zh/servers';
 import { settings } from './zh/settings';
 import { shell } from './zh/shell';
 import { side } from './zh/side';
+import { skills } from './zh/skills';
+import { talk } from './zh/talk';
 import { tries } from './zh/tries';
 import type { Texts } from '.';
 
@@ -30,16 +35,21 @@ export const zh: Texts = {
   ...conversation,
   ...branches,
   ...list,
+  ...talk,
   ...call,
   ...content,
+  ...script,
   ...offers,
+  ...apps,
   ...side,
+  ...skills,
   ...files,
   ...overview,
   ...router,
   ...network,
   ...approvals,
   ...approving,
+  ...sampling,
   ...settings,
   ...models,
   ...servers,

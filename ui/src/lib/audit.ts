@@ -6,6 +6,7 @@
 import { t } from '../lang';
 import { isRecord } from './check';
 import { duration } from './format';
+import { personOf } from './person';
 import { hasResult, whoDecided } from './stats';
 import type { Audit } from '../protocol';
 
@@ -34,7 +35,7 @@ export const toolOf = (what: What): string =>
 export function whoOf(what: What): string {
   const client = what?.['client'];
   const name = isRecord(client) && typeof client['name'] === 'string' ? client['name'] : '';
-  return name || textAt(what, 'who') || textAt(what, 'peer');
+  return name || personOf(textAt(what, 'who') || textAt(what, 'peer'));
 }
 
 const GATEWAY: Record<string, Outcome> = {

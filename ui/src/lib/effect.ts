@@ -10,6 +10,7 @@ export type Effect =
   | { kind: 'write'; path: string; content: string; binary: boolean }
   | { kind: 'edit'; path: string; before: string; after: string; all: boolean }
   | { kind: 'command'; line: string; cwd: string; shell: boolean }
+  | { kind: 'script'; language: string; code: string }
   | { kind: 'other' };
 
 function text(v: unknown): string {
@@ -60,6 +61,8 @@ export function effectOf(name: string, args: Args): Effect {
       after: text(args['new_string']),
       all: args['replace_all'] === true,
     };
+  if (isTool(name, 'run_script') && has('code') && has('language'))
+    return { kind: 'script', language: text(args['language']), code: text(args['code']) };
   return { kind: 'other' };
 }
 
@@ -67,6 +70,7 @@ const HEADS: Record<Effect['kind'], string> = {
   write: t('call.write'),
   edit: t('call.change'),
   command: t('call.run'),
+  script: t('script.run'),
   other: '',
 };
 
@@ -76,6 +80,8 @@ export function headOf(a: Pick<Approval, 'name' | 'args' | 'title'>): string {
 
 /** The most telling argument, for a one-line summary. */
 export function briefOf(args: Args): string {
+  if (typeof args['code'] === 'string' && typeof args['language'] === 'string')
+    return `${args['language']} · ${t('n.lines', { n: args['code'].trimEnd().split('\n').length })}`;
   const main = ['command', 'path', 'pattern', 'url', 'query'];
   for (const key of main)
     if (typeof args[key] === 'string' && args[key]) return text(args[key]);

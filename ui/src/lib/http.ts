@@ -112,6 +112,7 @@ export interface About {
   archived?: boolean;
   tags?: string[];
   system?: string;
+  offer?: string;
 }
 export const changeSession = (id: string, about: About): Promise<unknown> =>
   post(sessionAt(id), (v) => v, about, 'PATCH');

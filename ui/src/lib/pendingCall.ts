@@ -14,6 +14,8 @@ export function asApproval(c: PendingCall): Approval {
     args: c.args,
     callId: c.id,
     firstId: '',
+    parent: '',
+    line: 0,
     queuePosition: 1,
     totalInQueue: 1,
     title: text(c.definition?.['title']),

@@ -37,6 +37,8 @@ function median(v: number[]): number {
   return s[(s.length - 1) >> 1] ?? 0;
 }
 
+const DECIDERS = ['person', 'remembered', 'rule', 'time', 'cancel', 'client'] as const;
+
 export function minutesOf(rows: Row[], now: number, n: number): Minutes {
   const took = Array.from({ length: n }, (): number[] => []);
   const failed = new Array<number>(n).fill(0);
@@ -51,7 +53,8 @@ export function minutesOf(rows: Row[], now: number, n: number): Minutes {
       if (hasFailed(r)) failed[i] = (failed[i] ?? 0) + 1;
     }
     // An approval at the gateway has its own row before the row of its call.
-    if ((!isEnd(r) || isCall(r)) && kind !== 'agreed' && typeof who === 'string' && who)
+    // Reloads of the configuration and requests for titles are no decisions.
+    if ((!isEnd(r) || isCall(r)) && kind !== 'agreed' && typeof who === 'string' && DECIDERS.some((d) => d === who))
       by.set(who, (by.get(who) ?? 0) + 1);
   }
   return {
@@ -76,8 +79,6 @@ export function gaugeOf(text: string, name: string): number {
   const m = new RegExp(`^${name} ([0-9.e+-]+)$`, 'm').exec(text);
   return m ? Number(m[1]) : 0;
 }
-
-const DECIDERS = ['person', 'remembered', 'rule', 'time', 'cancel', 'client'] as const;
 
 /** The text for who decided a call; unknown values as they are. */
 export function whoDecided(by: string): string {

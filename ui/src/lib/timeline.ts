@@ -1,7 +1,7 @@
 // timeline - converts the entries of a conversation to the items shown, in
 // order. Pure.
 
-import type { Content, Entry, Usage } from '../protocol';
+import type { Content, Entry, ToolTokens, Usage } from '../protocol';
 import { t } from '../lang';
 
 export interface CallItem {
@@ -20,7 +20,7 @@ export type Item =
   | { kind: 'model'; id: string; model: string }
   | { kind: 'summary'; id: string; turns: number; text: string }
   | {
-    kind: 'end'; id: string; usage: Usage; ms: number; stop: string;
+    kind: 'end'; id: string; usage: Usage; tools: ToolTokens; ms: number; stop: string;
     text: string; // of the whole turn
     said: number; // seq of the message it answers
     branch: number; // seq of its entry with alternatives; 0: none
@@ -28,6 +28,7 @@ export type Item =
 
 interface Sum {
   usage: Usage;
+  tools: ToolTokens;
   began: number;
   said: number;
   texts: string[];
@@ -36,7 +37,7 @@ interface Sum {
 
 function fresh(at: number, said: number): Sum {
   return {
-    usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, began: at, said, texts: [], branch: 0,
+    usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, tools: { sent: 0, plain: 0 }, began: at, said, texts: [], branch: 0,
   };
 }
 
@@ -63,9 +64,11 @@ function assistant(e: Entry, sum: Sum, out: Item[]): void {
     }
   });
   addUsage(sum, e.usage);
+  sum.tools.sent += e.toolTokens?.sent ?? 0;
+  sum.tools.plain += e.toolTokens?.plain ?? 0;
   if (calls === 0)
     out.push({
-      kind: 'end', id: `${e.seq}.end`, usage: sum.usage,
+      kind: 'end', id: `${e.seq}.end`, usage: sum.usage, tools: sum.tools,
       ms: e.at - sum.began, stop: e.stop,
       text: sum.texts.join('\n\n'), said: sum.said, branch: sum.branch,
     });

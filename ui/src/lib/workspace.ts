@@ -159,6 +159,8 @@ export function filesOfTurns(turns: Turn[], entries: FileEntry[]): Map<string, F
 
 export const UPLOADS = 'uploads';
 const HEAD = 'Attached files:';
+/** Where the server looks for a smaller copy of an attached image. */
+export const smallerCopy = (name: string): string => `${UPLOADS}/.view/${name}`;
 
 export function withAttachments(text: string, paths: string[]): string {
   if (!paths.length) return text;

@@ -10,10 +10,11 @@ import { fetchCalls, fetchEntries } from '../lib/http';
 import { Output } from '../lib/output';
 import { currentBranch } from '../lib/branches';
 import { firstLine, newId } from '../lib/format';
+import { Scripts } from '../lib/scripts';
 import { endState, type CallEnd, type CallState } from '../lib/callState';
-import { textOf, timeline } from '../lib/timeline';
+import { contentText, textOf, timeline } from '../lib/timeline';
 import type {
-  Ack, Answer, Approval, Branch, Connection, Content, Decision, Entry, History, Question,
+  Ack, Answer, Approval, AppResult, Branch, Connection, Content, Decision, Entry, History, Question, Sample,
   OwnApprovals, Ready, Requests, Result, FailoverRoute, Turn,
 } from '../protocol';
 import { t } from '../lang';
@@ -30,6 +31,7 @@ export interface Call {
   durationMs: number;
   truncated: boolean;
   route: FailoverRoute | null; // the server that ran it, if another one than planned
+  app: AppResult | null; // shown below the result
   output: Output;
   version: number; // counts changes of output, which is not reactive
   began: number;
@@ -66,7 +68,7 @@ const PAGE = 1000; // entries per request
 function newCall(callId: string, name: string): Call {
   return reactive<Call>({
     callId, name, args: {}, state: 'running', approval: null, by: '',
-    reason: '', content: [], durationMs: -1, truncated: false, route: null,
+    reason: '', content: [], durationMs: -1, truncated: false, route: null, app: null,
     output: markRaw(new Output()), version: 0, began: Date.now(), progress: null,
   });
 }
@@ -87,7 +89,9 @@ export const useConversationStore = defineStore('conversation', () => {
   const branches = shallowRef<Branch[]>([]); // entries with alternatives
   const isLoading = ref(false);
   const calls = shallowReactive(new Map<string, Call>());
+  const scripts = new Scripts(); // their calls are in `calls` only while they wait
   const questions = shallowRef<Question[]>([]); // elicitation requests of servers
+  const samples = shallowRef<Sample[]>([]); // sampling requests of servers
   const connections = shallowRef<Connection[]>([]); // of the box, waiting for a decision
   const streamedText = ref(''); // the part of the reply received so far
   const streamedThought = ref(''); // and of its thinking
@@ -192,6 +196,7 @@ export const useConversationStore = defineStore('conversation', () => {
     c.approval = a;
     c.route = a.route;
     c.state = 'waiting';
+    if (a.parent) scripts.made({ ...a, callId: a.firstId || a.callId, state: 'pending' });
   }
   function finishCall(c: Call, content: Content[], end: CallEnd): void {
     c.content = content;
@@ -202,6 +207,7 @@ export const useConversationStore = defineStore('conversation', () => {
     const c = callOf(r.key, r.name);
     if (c.state === 'waiting' || c.state === 'running' || !c.content.length)
       finishCall(c, r.content, r);
+    if (r.app && !c.app) c.app = markRaw(r.app);
   }
   function readCalls(e: Entry): void {
     for (const b of e.blocks) {
@@ -210,6 +216,7 @@ export const useConversationStore = defineStore('conversation', () => {
       if (!c.approval && b.args) c.args = b.args;
     }
     e.results.forEach(applyResult);
+    scripts.read(e.scripts);
   }
   function addOutput(callId: string, text: string): void {
     const c = calls.get(callId);
@@ -226,6 +233,7 @@ export const useConversationStore = defineStore('conversation', () => {
     isTurnRunning.value = t !== null;
     if (!t) endTurnNotices();
     setText(t?.text ?? '', t?.thinking);
+    scripts.read(t?.scripts ?? []);
     const runningIds = new Set(t?.running ?? []);
     for (const c of calls.values()) {
       if (runningIds.has(c.callId)) c.state = 'running';
@@ -247,11 +255,13 @@ export const useConversationStore = defineStore('conversation', () => {
   function restore(h: History): void {
     entries.value = h.messages;
     questions.value = []; // open ones follow as events
+    samples.value = [];
     connections.value = []; // likewise
     earlier.value = h.earlier >= 0 ? h.earlier : (h.messages[0]?.seq ?? 1) - 1;
     branches.value = h.branches;
     const kept = new Map(calls);
     calls.clear();
+    scripts.clear();
     for (const e of h.messages) readCalls(e);
     h.pending.forEach(addPending);
     applyTurn(h.turn);
@@ -333,6 +343,7 @@ export const useConversationStore = defineStore('conversation', () => {
   function endTurn(): void {
     isTurnRunning.value = false;
     questions.value = [];
+    samples.value = [];
     connections.value = [];
     for (const c of waiting.value) {
       c.approval = null;
@@ -342,6 +353,7 @@ export const useConversationStore = defineStore('conversation', () => {
   }
   function forgetQuestion(id: string): void {
     questions.value = questions.value.filter((q) => q.requestId !== id);
+    samples.value = samples.value.filter((x) => x.requestId !== id);
   }
   function forgetConnection(id: string): void {
     connections.value = connections.value.filter((c) => c.callId !== id);
@@ -367,7 +379,7 @@ export const useConversationStore = defineStore('conversation', () => {
       toolsOff.value = r.toolsOff;
       requestedModel.value = ''; // it is the conversation's own from now on
       if (r.workspace === 'lost')
-        notice(t('chat.boxIsNew'));
+        notice(t(r.elsewhere ? 'chat.filesElsewhere' : 'chat.boxIsNew'));
     },
     'session:history': restore,
     'session:entry': addEntry,
@@ -388,6 +400,9 @@ export const useConversationStore = defineStore('conversation', () => {
     },
     'tools:off': (o) => {
       toolsOff.value = o.toolsOff;
+    },
+    'session:skills': (s) => {
+      if (ready.value) ready.value = { ...ready.value, skills: s.skills };
     },
     'resource:updated': (r) => notice(t('offers.changed', { uri: r.uri })),
     'thinking:chunk': (d) => {
@@ -417,7 +432,14 @@ export const useConversationStore = defineStore('conversation', () => {
       if (c?.approval) c.approval = { ...c.approval, approvedBy: a.approvedBy };
     },
     'tool:approval_required': addPending,
+    'script:call': (c) => scripts.made(c),
+    'script:grants': (g) => scripts.granted(g.callId, g.grants),
     'tool:resolved': (r) => {
+      if (r.parent) {
+        scripts.decided(r.parent, r.firstId || r.callId, r.approved, r.by);
+        calls.delete(r.firstId || r.callId);
+        return;
+      }
       const c = callOf(r.firstId || r.callId);
       c.state = r.approved ? 'running' : 'rejected';
       c.by = r.by;
@@ -438,10 +460,16 @@ export const useConversationStore = defineStore('conversation', () => {
       if (!known) addOutput(l.callId, logText(l.data));
     },
     'tool:output': (content, m) => {
+      if (m.parent) {
+        scripts.ended(m.parent, m, contentText(content));
+        calls.delete(m.callId);
+        return;
+      }
       const c = callOf(m.callId, m.name);
       c.durationMs = m.durationMs;
       c.truncated = m.truncated;
       c.route = m.route;
+      if (m.app) c.app = markRaw(m.app);
       if (m.by) c.by = m.by;
       finishCall(c, content, m);
       lastCall.value = m.callId;
@@ -450,6 +478,9 @@ export const useConversationStore = defineStore('conversation', () => {
       questions.value = [
         ...questions.value.filter((x) => x.requestId !== q.requestId), q,
       ];
+    },
+    'sampling:required': (q) => {
+      samples.value = [...samples.value.filter((x) => x.requestId !== q.requestId), q];
     },
     'elicitation:resolved': (r) => forgetQuestion(r.requestId),
     'network:approval_required': (c) => {
@@ -501,7 +532,9 @@ export const useConversationStore = defineStore('conversation', () => {
     givenTitle.value = instructions.value = '';
     branches.value = [];
     calls.clear();
+    scripts.clear();
     questions.value = [];
+    samples.value = [];
     connections.value = [];
     setText('');
     isTurnRunning.value = false;
@@ -592,7 +625,8 @@ export const useConversationStore = defineStore('conversation', () => {
   async function answer(a: Answer): Promise<Ack | null> {
     if (!link.value) return null;
     const ack = await link.value.send('elicitation:response', a);
-    if (ack.ok || ack.code === 'unknown_request') forgetQuestion(a.requestId);
+    const isSample = samples.value.some((x) => x.requestId === a.requestId); // goes on by events
+    if ((ack.ok && !isSample) || ack.code === 'unknown_request') forgetQuestion(a.requestId);
     return ack;
   }
   /** Accepts the changed definition of a tool. */
@@ -629,7 +663,10 @@ export const useConversationStore = defineStore('conversation', () => {
     sessionId, requestedModel, shared, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, streamedThought, toolsOff, isTurnRunning, outgoing,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, decidable, running,
     title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide, decideAll, rejectAll, approvals,
-    questions, connections, decideConnection, answer, accept, loadEarlier, reopen,
+    scripts: scripts.runs, questions, samples, connections, decideConnection, answer, accept, loadEarlier, reopen,
+    setOffer: (offer: string) => {
+      if (ready.value) ready.value = { ...ready.value, offer };
+    },
     stop: () => request('agent:cancel'),
     reset: () => request('history:reset'),
     end: () => request('session:close', { keep: true }),

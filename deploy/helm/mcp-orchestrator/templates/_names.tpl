@@ -16,6 +16,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- /* The configuration file: what the chart sets, then .Values.config. */ -}}
 {{- define "mo.config" -}}
 {{- $box := dict "namespace" .Values.boxes.namespace "image" .Values.boxes.image -}}
+{{- if .Values.boxes.claims.enabled -}}
+{{- $_ := set $box "claims" true -}}
+{{- with .Values.boxes.claims.storageClass -}}
+{{- $_ := set $box "storageClass" . -}}
+{{- end -}}
+{{- end -}}
 {{- $all := dict
       "server" (dict "listen" "0.0.0.0" "port" 3000)
       "sandbox" (dict "driver" "kubernetes" "warm" (int .Values.boxes.warm) "kubernetes" $box) -}}

@@ -33,6 +33,7 @@ export const conversation = {
   'chat.toEnd': 'Zum Ende scrollen',
   'chat.plainText': 'Text',
   'chat.boxIsNew': 'Die alte Sandbox ist weg, ihre Dateien sind verloren. Eine neue, leere Sandbox läuft.',
+  'chat.filesElsewhere': 'Diese Unterhaltung wird auf einer anderen Maschine fortgesetzt. Die Dateien der alten Sandbox sind auf der ersten geblieben und von hier aus nicht erreichbar. Eine neue, leere Sandbox läuft.',
   'chat.unexpected': 'Der Server hat ein Ereignis gesendet, das diese Seite nicht versteht ({why}). Bitte die Seite neu laden; hilft das nicht, haben Seite und Server verschiedene Versionen.',
   'chat.noAnswer': 'Der Server hat nicht rechtzeitig geantwortet. Bitte erneut versuchen.',
 

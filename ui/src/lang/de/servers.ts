@@ -69,7 +69,6 @@ export const servers = {
   'health.spark': { one: 'Zuletzt {n} Aufruf: Median {median}, längster {most}{failed}.', other: 'Zuletzt {n} Aufrufe: Median {median}, längster {most}{failed}.' },
   'health.someFailed': ', {n} fehlgeschlagen',
   'health.title': 'Zustand',
-  'health.breakerName': 'Circuit Breaker',
   'health.running': 'Laufend',
   'health.unused': 'nicht gestartet: noch von keinem MCP-Client verwendet',
   'health.started': 'Gestartet',

@@ -33,6 +33,7 @@ export const conversation = {
   'chat.toEnd': 'Scroll to the end',
   'chat.plainText': 'text',
   'chat.boxIsNew': 'The old sandbox is gone and its files are lost. A new, empty sandbox is running.',
+  'chat.filesElsewhere': 'This conversation has moved to another machine. The files of its old sandbox stayed on the first one and cannot be reached from here. A new, empty sandbox is running.',
   'chat.unexpected': 'The server sent an event this page does not understand ({why}). Reload the page; if this continues, page and server have different versions.',
   'chat.noAnswer': 'The server did not answer in time. Try again.',
 

@@ -69,7 +69,6 @@ export const servers = {
   'health.spark': { one: 'Last {n} call: median {median}, longest {most}{failed}.', other: 'Last {n} calls: median {median}, longest {most}{failed}.' },
   'health.someFailed': ', {n} failed',
   'health.title': 'Health',
-  'health.breakerName': 'circuit breaker',
   'health.running': 'Running',
   'health.unused': 'not started: no MCP client has used it yet',
   'health.started': 'Started',

@@ -33,6 +33,7 @@ export const conversation = {
   'chat.toEnd': '滚动到底部',
   'chat.plainText': '文本',
   'chat.boxIsNew': '旧沙箱已不存在，其文件已丢失。一个新的空沙箱正在运行。',
+  'chat.filesElsewhere': '此对话已在另一台机器上继续。旧沙箱的文件留在原来的机器上，从这里无法访问。一个新的空沙箱正在运行。',
   'chat.unexpected': '服务器发送了此页面无法理解的事件（{why}）。请重新加载页面；如果问题依旧，说明页面与服务器的版本不同。',
   'chat.noAnswer': '服务器未及时响应。请重试。',
 

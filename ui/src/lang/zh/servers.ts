@@ -69,7 +69,6 @@ export const servers = {
   'health.spark': { other: '最近 {n} 次调用：中位数 {median}，最长 {most}{failed}。' },
   'health.someFailed': '，{n} 次失败',
   'health.title': '健康状态',
-  'health.breakerName': '熔断器',
   'health.running': '运行状况',
   'health.unused': '未启动：尚无 MCP 客户端使用过',
   'health.started': '启动',
