@@ -122,7 +122,10 @@ static int check_language(const struct tb_box *box, unsigned wanted,
             mo_buf_printf(&there, " %s", language_names[i]);
     }
     return mo_fail(e, MO_EINVAL, "there is no %s in this box; there is:%s",
-                   languages[wanted].program, mo_buf_cstr(&there));
+                   languages[wanted].program,
+                   there.len ? mo_buf_cstr(&there)
+                             : " no interpreter. Scripts need a box whose "
+                               "image has Python or Node");
 }
 
 /* --- files --------------------------------------------------------------- */

@@ -272,6 +272,8 @@ static void serve_init(struct serve *s, const struct tb_serve_opts *o,
     tb_exec_init(&s->box.exec, &s->box.loop);
     tb_tools_choose(&s->box);
     s->server.tools = s->box.tools;
+    if (!s->box.languages)
+        s->server.unlisted = &tb_run_script;
     s->server.methods = tb_methods;
     s->server.word = tb_files_word;
     s->server.instructions = instructions;

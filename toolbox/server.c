@@ -186,6 +186,8 @@ static const struct tb_tool *find_tool(const struct tb_server *s,
         if (mo_json_str_eq(name, mo_span_cstr(s->tools[i]->name)))
             return s->tools[i];
     }
+    if (s->unlisted && mo_json_str_eq(name, mo_span_cstr(s->unlisted->name)))
+        return s->unlisted;
     return NULL;
 }
 

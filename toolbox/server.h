@@ -30,6 +30,7 @@ struct tb_method {
 
 struct tb_server {
     const struct tb_tool *const *tools; /* terminated by NULL */
+    const struct tb_tool *unlisted;     /* its error says what is missing */
     /* Tables that end with a row without a name; the last one is NULL. */
     const struct tb_method *const *methods;
     /* A word for a failure of one of them. */

@@ -294,6 +294,7 @@ print([one(i) for i in range(4)])`));
     assert.match(last.args.command, /echo 3/);
     await tab.decide(last, false);
     assert.match((await ended(tab)).text, /\['ran', 'ran', 'ran', 'no'\]/);
+    assert.deepEqual(tab.events.filter(([e]) => e === 'script:grants').map(([, m]) => m.grants[0].left), [2, 1, 0]);
     const [s] = entryOf(tab).scripts;
     assert.deepEqual(s.calls.map((c) => c.by), ['person', 'ahead', 'ahead', 'person']);
     assert.deepEqual([s.grants[0].count, s.grants[0].left], [2, 0]);

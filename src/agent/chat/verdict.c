@@ -144,8 +144,10 @@ static void judge_call(struct call *k)
     struct mo_verdict v = mo_chat_call_verdict(k);
     struct mo_err e;
 
-    if (mo_script_take_grant(k, &v))
+    if (mo_script_take_grant(k, &v)) {
         v = mo_chat_call_verdict(k);
+        mo_chat_event_grants(k->parent);
+    }
     switch (v.action) {
     case MO_ACTION_ALLOW:
         k->state = MO_CALL_RUNNING;

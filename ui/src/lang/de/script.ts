@@ -30,6 +30,7 @@ export const script = {
   'script.aheadRange': '1 bis {n} Aufrufe, für 1 bis {m} Minuten.',
   'script.aheadSame': 'Nur mit demselben Wert von:',
   'script.aheadUpTo': { one: 'vorab genehmigt: {n} Aufruf', other: 'vorab genehmigt: bis zu {n} Aufrufe' },
+  'script.aheadLeft': 'noch {left}',
   'script.aheadRevoked': 'vorab genehmigt, widerrufen',
   'script.saved': 'Werkzeuge: etwa {sent} Tokens, {n} gespart',
   'script.lost': 'Werkzeuge: etwa {sent} Tokens, {n} mehr als einzelne Aufrufe',

@@ -30,6 +30,7 @@ export const script = {
   'script.aheadRange': 'From 1 to {n} calls, for 1 to {m} minutes.',
   'script.aheadSame': 'Only with the same:',
   'script.aheadUpTo': { one: 'granted ahead: {n} call', other: 'granted ahead: up to {n} calls' },
+  'script.aheadLeft': '{left} left',
   'script.aheadRevoked': 'granted ahead, revoked',
   'script.saved': 'tools: about {sent} tokens, {n} saved',
   'script.lost': 'tools: about {sent} tokens, {n} more than plain calls',

@@ -30,6 +30,7 @@ export const script = {
   'script.aheadRange': '1 到 {n} 次调用，1 到 {m} 分钟。',
   'script.aheadSame': '仅当以下参数相同时：',
   'script.aheadUpTo': { one: '预先批准：{n} 次调用', other: '预先批准：最多 {n} 次调用' },
+  'script.aheadLeft': '剩余 {left} 次',
   'script.aheadRevoked': '预先批准，已撤销',
   'script.saved': '工具：约 {sent} Token，节省 {n}',
   'script.lost': '工具：约 {sent} Token，比逐个调用多 {n}',
