@@ -448,9 +448,10 @@ static void add_scripts_server(struct mo_config_load *l)
     }
     mo_config_defaults(l, k->sub, s->server);
     s->server->name = MO_CONFIG_SCRIPTS;
-    s->server->command = "mo-toolbox";
     s->server->sandbox = l->cfg->sandbox.driver;
     s->server->image = l->cfg->sandbox.image;
+    if (!s->server->image || !*s->server->image)
+        s->server->command = "mo-toolbox"; /* else the image's own command */
     s->server->memory_mb = s->memory_mb;
     s->server->era = MO_SERVER_ERA_LEGACY; /* it is ours: no probe */
     s->server->boxed = true;
