@@ -182,6 +182,53 @@ for (const protocol of ['http/protobuf', 'http/json']) {
   });
 }
 
+const SCRIPT = { language: 'python', code: 'import tools\nprint(tools.lines.told())' };
+
+test('calls of a script are below its own span, in a conversation', async (t) => {
+  const c = await collector(t);
+  const house = await House.start({
+    config: { mcpServers: { lines }, telemetry: { endpoint: c.url } },
+    env: { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' },
+  });
+  t.after(async () => {
+    house.server.fresh.fds += 16; // the server of the tool stays open
+    house.server.fresh.children += 2;
+    await house.stop();
+  });
+  const tab = house.tab();
+  await tab.ready();
+  house.model.script.push({ calls: [{ name: 'run_script', args: SCRIPT }] }, { text: 'done' });
+  await tab.say('go');
+  for (const n of [1, 2]) {
+    const cards = await tab.event('tool:approval_required', n);
+    await tab.decide(cards.at(-1), true);
+  }
+  await tab.event('agent:response');
+  await until(() => c.find('invoke_agent'));
+  const turn = c.find('invoke_agent');
+  const spans = c.spans.filter((s) => s.trace === turn.trace);
+  checkTree(spans, turn);
+  const script = spans.find((s) => s.name === 'execute_tool run_script');
+  const below = spans.filter((s) => s.parent === script.id).map((s) => s.name).sort();
+  assert.deepEqual([script.parent, below], [turn.id, ['execute_tool lines_told', 'wait for approval']]);
+  assert.deepEqual(c.problems, []);
+});
+
+test('calls of a script are below its own span, of a client', async (t) => {
+  const c = await collector(t);
+  const where = await place(t, { endpoint: c.url }, { gateway: { scripts: { enabled: true } } });
+  const { url } = await overHttp(t, where);
+  const it = await connect(t, new Http1(url));
+  const { traceparent } = JSON.parse((await it.call({ name: 'run_script', arguments: SCRIPT })).structuredContent.stdout);
+  await until(() => c.all('tools/call run_script').length === 2 && c.all('tools/call told').length === 2);
+  const script = c.all('tools/call run_script').find((s) => s.kind === SERVER);
+  const [inner, client] = [INTERNAL, CLIENT].map((kind) => c.all('tools/call told').find((s) => s.kind === kind));
+  assert.deepEqual([script.parent, inner.parent, client.parent], ['', script.id, inner.id]);
+  assert.equal(traceparent, `00-${script.trace}-${client.id}-01`);
+  assert.ok(script.start <= inner.start && inner.end <= script.end);
+  assert.deepEqual(c.problems, []);
+});
+
 test('over stdio: a context in _meta, and spans of a short life', async (t) => {
   const c = await collector(t);
   const where = await place(t, { endpoint: c.url, sample: 0 });

@@ -1,12 +1,18 @@
 /* call_span.c - spans of a call (trace/trace.h): the wait for a person, and the
- * run. Their parent is the span of the turn. */
+ * run. Their parent is the span of the turn, or of the script that made the
+ * call. */
 #include "agent/chat/calls.h"
+
+static const struct mo_trace_span *parent_of(const struct call *k)
+{
+    return k->parent ? k->parent->span : k->chat->turn.span;
+}
 
 void mo_call_span_begin(struct call *k)
 {
     struct mo_span name = mo_buf_view(&k->name);
     struct mo_trace_span *s =
-        mo_trace_child(k->chat->turn.span, MO_TRACE_INTERNAL, "");
+        mo_trace_child(parent_of(k), MO_TRACE_INTERNAL, "");
 
     if (!s)
         return;
@@ -42,9 +48,8 @@ void mo_call_span_decided(struct call *k, bool yes)
 
     if (k->held_ns)
         k->times.decided = mo_wall_ms();
-    if (k->held_ns && k->chat->turn.span)
-        s = mo_trace_child_since(k->chat->turn.span, "wait for approval",
-                                 k->held_ns);
+    if (k->held_ns)
+        s = mo_trace_child_since(parent_of(k), "wait for approval", k->held_ns);
     k->held_ns = 0;
     mo_trace_text(s, "gen_ai.tool.name", mo_buf_view(&k->name));
     mo_trace_text(s, "gen_ai.tool.call.id", mo_span_cstr(k->key));
@@ -58,7 +63,7 @@ void mo_call_span_decided(struct call *k, bool yes)
 void mo_call_span_route(struct call *k, uint64_t since)
 {
     struct mo_trace_span *s =
-        mo_trace_child_since(k->chat->turn.span, "route", since);
+        mo_trace_child_since(parent_of(k), "route", since);
 
     k->times.route_us = (mo_now_ns() - since) / 1000;
     if (!s)

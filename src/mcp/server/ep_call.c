@@ -231,7 +231,10 @@ static void begin_span(struct call *c, struct mo_tracer *t,
 
     if (c->parts.meta.p)
         mo_trace_meta(c->parts.meta, &in);
-    s = mo_trace_begin(t, MO_TRACE_SERVER, "request", &in, inside);
+    s = from->outer
+            ? mo_trace_child(from->outer->pub.span, MO_TRACE_INTERNAL,
+                             "request")
+            : mo_trace_begin(t, MO_TRACE_SERVER, "request", &in, inside);
     if (!s)
         return;
     c->pub.span = s;
@@ -239,7 +242,7 @@ static void begin_span(struct call *c, struct mo_tracer *t,
         return;
     mo_trace_rename(s, c->pub.method, mo_span(NULL, 0));
     mo_trace_text(s, "mcp.method.name", c->pub.method);
-    if (!inside)
+    if (!inside && !from->outer)
         mo_trace_text(s, "network.transport",
                       from->head ? MO_SPAN("tcp") : MO_SPAN("pipe"));
 }

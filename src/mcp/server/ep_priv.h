@@ -223,6 +223,7 @@ struct mo_ep_from { /* the origin of a message */
     struct mo_ep_sess *sess; /* modern: used for cancelling only (stdio) */
     const struct mo_ep_home *home; /* modern HTTP: see struct call */
     const char *view;
+    const struct call *outer; /* NULL: a client's; else see ep_within.c */
 };
 
 /* A request of a session that the endpoint handles itself. Returns NULL, or

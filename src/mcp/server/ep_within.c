@@ -153,7 +153,8 @@ int mo_ep_call_within(struct mo_ep_call *pub, struct mo_span params,
                               .grant = pub->grant,
                               .request = pub->request,
                               .sess = legacy ? outer->sess : NULL,
-                              .view = outer->view};
+                              .view = outer->view,
+                              .outer = outer};
     const char *bad = NULL;
     struct within *x;
     struct mo_rpc m;
