@@ -63,6 +63,11 @@ for (const [name, make, transport] of kinds)
       assert.equal(first.server, 'files');
       assert.ok(first.confidence > 0.5 && first.confidence <= 1);
       assert.equal(first.inputSchema.type, 'object');
+      for (const query of ['read the contents of a file', 'write a file', 'what is the time', 'list a directory and its sizes']) {
+        const { results } = (await call('find_tool', { query, limit: 20 })).structuredContent;
+        const all = results.map((r) => r.confidence);
+        assert.deepEqual(all, all.toSorted((a, b) => b - a), query);
+      }
       const sure = await call('find_tool', { query: 'read the contents of a file', threshold: 1 });
       assert.deepEqual(sure.structuredContent.results, []);
     });

@@ -354,6 +354,17 @@ describe('import', () => {
     assert.equal((await plan(data('claude_desktop_config.json')))['Brave-Search'].was, 'Brave Search');
   });
 
+  test('a key in arguments is pointed out', async () => {
+    const theirs = join(dir, 'theirs.json');
+    await writeFile(theirs, JSON.stringify({ mcpServers: {
+      open: { command: 'npx', args: ['-y', 'some-server', '--api-key', 'sk-0123456789abcdef0123456789abcdef'] },
+      plain: { command: 'npx', args: ['-y', 'some-server', '--port', '8080'] },
+    } }));
+    const got = await plan(theirs);
+    assert.deepEqual([got.open.keyInArgs, got.plain.keyInArgs], [true, false]);
+    assert.match(await ok('mcp', 'import', theirs), /open\n +a key stands in its arguments, which other users can read/);
+  });
+
   for (const [name, content, says] of [
     ['no JSON', 'servers:\n  - x\n', /theirs\.json/],
     ['no servers', '{"a":1}', /no MCP servers that are understood/],
