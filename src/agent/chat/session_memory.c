@@ -114,18 +114,23 @@ static int remember_always(struct call *k, const struct mo_decision *d,
 
 /* A message, not an error: `agent:error` is the end of a turn, and one may
  * run. */
+static void tell_not_saved(struct chat *c, const struct mo_err *why)
+{
+    char text[400];
+
+    (void)snprintf(text, sizeof(text),
+                   "The settings of this conversation are not saved: %s",
+                   why->msg);
+    mo_chat_event_message(c, NULL, text);
+}
+
 static void on_memory_saved(void *ctx, const struct mo_err *why)
 {
     struct chat *c = ctx;
-    char text[400];
 
     c->writes--;
-    if (why) {
-        (void)snprintf(text, sizeof(text),
-                       "The settings of this conversation are not saved: %s",
-                       why->msg);
-        mo_chat_event_message(c, NULL, text);
-    }
+    if (why)
+        tell_not_saved(c, why);
     mo_chat_settle(c);
 }
 
@@ -160,8 +165,13 @@ int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
         return mo_fail(e, rc,
                        "The decision was not remembered: this session "
                        "remembers no more than 64.");
-    if (mo_session_memory_store(c, on_grant_saved, c, e) == 0)
+    rc = mo_session_memory_store(c, on_grant_saved, c, e);
+    if (rc == 0) {
         c->writes++;
+    } else if (rc == MO_ETOOBIG) {
+        (void)mo_session_memory_drop(c, c->remembered.rules.n - 1);
+        return mo_wrap(e, "The decision was not remembered");
+    }
     return 0;
 }
 
@@ -295,8 +305,12 @@ void mo_session_memory_save(struct chat *c)
 {
     struct mo_err e;
 
-    if (mo_session_memory_store(c, on_memory_saved, c, &e) == 0)
+    int rc = mo_session_memory_store(c, on_memory_saved, c, &e);
+
+    if (rc == 0)
         c->writes++;
+    else if (rc == MO_ETOOBIG)
+        tell_not_saved(c, &e);
 }
 
 /* --- what is said about it ----------------------------------------------- */
