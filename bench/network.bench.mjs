@@ -1,12 +1,13 @@
 // network.bench.mjs - what the network of a box costs: a client in a box
-// against the same client outside, with the same host on this machine; and the
-// start of a box with a network against one without.
-import { readFileSync, readdirSync, writeFileSync, mkdtempSync, rmSync } from 'node:fs';
+// against the same client outside, with the same host on this machine, and with
+// haproxy between as a relay that decides nothing; and the start of a box with a
+// network against one without.
+import { existsSync, readFileSync, readdirSync, writeFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 process.env.MO_SESSION_DRIVER = `${process.env.MO_BUILD}/bench/session_driver`;
-const { inTurns, median, native, ratio, run, say, start } = await import('./kit.mjs');
+const { inTurns, median, native, ratio, run, say, start, startAt } = await import('./kit.mjs');
 const { Hosts, NetBox, certificate } = await import('../tests/lib/egress.mjs');
 const { Home, noNative } = await import('../tests/lib/sessions.mjs');
 
@@ -15,9 +16,28 @@ const GOAL_MS = 0.2;
 const GOAL_SHARE = 0.8;
 const GOAL_START_MS = 1;
 const BIG = 1_000_000_000;
+const HAPROXY = '/usr/sbin/haproxy';
 
 const cpuNs = (pid) => readdirSync(`/proc/${pid}/task`).reduce((sum, t) =>
   sum + Number(readFileSync(`/proc/${pid}/task/${t}/schedstat`, 'utf8').split(' ')[0]), 0);
+
+/** haproxy, which copies between its clients and that port. */
+function startRelay(dir, port) {
+  writeFileSync(join(dir, 'haproxy.cfg'), `global
+  nbthread 1
+defaults
+  mode tcp
+  timeout connect 10s
+  timeout client 60s
+  timeout server 60s
+listen relay
+  bind "127.0.0.1:\${RELAY_AT}"
+  server host 127.0.0.1:${port}
+`);
+  return startAt(['sh', '-c', `RELAY_AT=PORT exec ${HAPROXY} -f ${join(dir, 'haproxy.cfg')}`]);
+}
+
+const [BOXED, OTHER, DIRECT] = ['in a box', 'by haproxy', 'direct'];
 
 async function requests() {
   const dir = mkdtempSync(join(tmpdir(), 'mo-bench-'));
@@ -26,6 +46,7 @@ async function requests() {
   writeFileSync(join(dir, 'key'), pair.key);
   const tls = await start([...native('tls_talk'), 'host', join(dir, 'cert'), join(dir, 'key')]);
   const plain = await start([...native('tls_talk'), 'host', '-', '-']);
+  const other = existsSync(HAPROXY) ? await startRelay(dir, tls.port) : null;
   const hosts = new Hosts();
   const files = await hosts.http((q, r) => r.end(readFileSync(native('tls_talk')[0])));
   const box = await NetBox.open({ maxMegabytes: 1 << 20, allow: [`api.test=127.0.0.1:${tls.port}`,
@@ -35,11 +56,11 @@ async function requests() {
   if (!got.endsWith('exit 0')) throw new Error(got);
 
   // One turn of a client; its figures with the CPU time of all three programs.
-  const turn = (host, env, how, count, bytes) => async (boxed) => {
+  const turn = (host, env, how, count, bytes) => async (way) => {
     const before = cpuNs(host.pid) + cpuNs(relay);
-    const args = ['get', boxed ? 'api.test' : 'api.test=127.0.0.1', host.port, how, count, bytes];
+    const args = ['get', way === BOXED ? 'api.test' : 'api.test=127.0.0.1', way === OTHER ? other.port : host.port, how, count, bytes];
     let figures;
-    if (boxed) {
+    if (way === BOXED) {
       const said = await box.run(`${env} ./talk ${args.join(' ')}`);
       if (!said.endsWith('exit 0')) throw new Error(said);
       figures = JSON.parse(said.split('\n')[0]);
@@ -48,14 +69,15 @@ async function requests() {
     }
     return { ms: figures.p50_ns / 1e6, own: figures.cpu_ns / count / 1e6, cpu: figures.cpu_ns + cpuNs(host.pid) + cpuNs(relay) - before };
   };
-  const parties = { boxed: true, direct: false };
+  const parties = { boxed: BOXED, direct: DIRECT };
   try {
     for (const [how, count] of [['kept', 2000], ['new', 200]]) {
-      const got = await inTurns(parties, TURNS, turn(tls, '', how, count, 100));
+      const got = await inTurns({ ...parties, ...(other && { haproxy: OTHER }) }, TURNS, turn(tls, '', how, count, 100));
       const of = (name) => median(got[name].map((g) => g.ms));
-      const added = (member) => median(got.boxed.map((g, i) => g[member] - got.direct[i][member])).toFixed(3);
+      const added = (name, member) => median(got[name].map((g, i) => g[member] - got.direct[i][member])).toFixed(3);
       say(`small HTTPS request, ${how} connection: p50 ${of('boxed').toFixed(3)} ms, direct ${of('direct').toFixed(3)} ms, ` +
-        `added ${added('ms')} ms (goal <= ${GOAL_MS}), of it CPU of the client itself ${added('own')} ms`);
+        `added ${added('boxed', 'ms')} ms (goal <= ${GOAL_MS}), of it CPU of the client itself ${added('boxed', 'own')} ms; ` +
+        (other ? `haproxy adds ${added('haproxy', 'ms')} ms` : 'haproxy is not there'));
     }
     for (const [name, host, env] of [['HTTPS', tls, ''], ['plain TCP', plain, 'BENCH_PLAIN=1']]) {
       const got = await inTurns(parties, TURNS, turn(host, env, 'kept', 1, BIG));
@@ -68,6 +90,7 @@ async function requests() {
     hosts.close();
     await tls.stop();
     await plain.stop();
+    await other?.stop();
     rmSync(dir, { recursive: true });
   }
 }

@@ -63,7 +63,7 @@ const decided = (r) => [r.kind, r.by, r.door, r.byRequester];
 function rowsOf(state) {
   const file = join(state, 'audit.jsonl'); // made with the first row
   const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
-  return lines.filter(Boolean).map((l) => JSON.parse(l).what ?? {});
+  return lines.slice(0, -1).map((l) => JSON.parse(l).what ?? {});
 }
 
 /** A client on stdio that approves everything, and the command of the operator. */

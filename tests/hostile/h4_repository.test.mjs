@@ -29,7 +29,7 @@ const run = (...args) => new Promise((resolve) => {
     (e, out, err) => resolve({ code: e ? e.code : 0, out, err }));
   child.stdin.on('error', () => {}).end('hello\n');
 });
-const rows = () => readFileSync(join(state, 'audit.jsonl'), 'utf8').split('\n').filter(Boolean)
+const rows = () => readFileSync(join(state, 'audit.jsonl'), 'utf8').split('\n').slice(0, -1)
   .map((l) => JSON.parse(l).what).filter((r) => r.kind === 'config');
 const server = () => ({ command: '/bin/sh', args: ['-c', `id > ${proof}; sleep 60`] });
 /** It would keep its log, its secrets and its rules in the repository. */

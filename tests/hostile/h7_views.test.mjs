@@ -69,7 +69,7 @@ const approve = async ({ id, digest }) => (await fetch(url(`/api/approvals/${id}
   method: 'POST', headers: { 'content-type': 'application/json', ...as(OPERATOR) }, body: JSON.stringify({ approved: true, digest }),
 })).status;
 const outcome = (promise) => promise.then((ok) => ({ ok }), (e) => ({ code: e.code, message: e.message }));
-const rows = () => readFileSync(join(dir, '.local/state/mcp-orchestrator/audit.jsonl'), 'utf8').split('\n').filter(Boolean).map((l) => JSON.parse(l).what);
+const rows = () => readFileSync(join(dir, '.local/state/mcp-orchestrator/audit.jsonl'), 'utf8').split('\n').slice(0, -1).map((l) => JSON.parse(l).what);
 
 test('the view of another person is not there', async () => {
   assert.equal((await post('/mcp/anns', TOKENS.ann)).status, 200);

@@ -66,7 +66,7 @@ async function command(place, ...args) {
 const rows = (place) => {
   const file = join(place.state, 'audit.jsonl');
   return existsSync(file)
-    ? readFileSync(file, 'utf8').split('\n').filter(Boolean).map((l) => JSON.parse(l)) : [];
+    ? readFileSync(file, 'utf8').split('\n').slice(0, -1).map((l) => JSON.parse(l)) : [];
 };
 
 /** Clients that answer questions with what `answer` holds; without: they

@@ -41,7 +41,7 @@ function place(servers, { owner = 0, ...more } = {}) {
   const cli = (...args) => run(start[0], [...start[1], '--config', config, ...args], { env })
     .then((r) => r.stdout, (e) => `FAILED ${e.code}: ${e.stderr}${e.stdout}`);
   const sh = (server, command) => cli('call', server, 'execute_command', JSON.stringify({ command }));
-  const audit = () => readFileSync(join(top, 'state/audit.jsonl'), 'utf8').trim().split('\n')
+  const audit = () => readFileSync(join(top, 'state/audit.jsonl'), 'utf8').split('\n').slice(0, -1)
     .map((l) => JSON.parse(l).what).filter((w) => w.kind === 'mounts');
   return { top, config, cli, sh, audit, at: (...n) => join(top, ...n) };
 }

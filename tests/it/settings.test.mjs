@@ -200,7 +200,7 @@ test('find and /api/route say what fits, and what does not and why', async (t) =
   assert.ok(!broken.results.some((r) => r.server === 'sick'));
 
   // Who looked, and what was found, stands in the audit log.
-  const rows = () => readFileSync(join(m.place.state, 'audit.jsonl'), 'utf8').trim().split('\n')
+  const rows = () => readFileSync(join(m.place.state, 'audit.jsonl'), 'utf8').split('\n').slice(0, -1)
     .map((l) => JSON.parse(l).what).filter((w) => w?.kind === 'route');
   const last = () => rows().findLast((r) => r.via === '/api/route');
   await until(() => last()?.ruledOut.some((x) => x.reason === 'circuit-open'));

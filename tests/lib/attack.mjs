@@ -180,7 +180,7 @@ export class Target {
       assert.ok(!text.includes(secret.slice(0, 12)), 'no part of a token is in the audit log');
       assert.ok(!this.server.log.includes(secret.slice(0, 12)), 'nor in the log');
     }
-    return text.split('\n').filter(Boolean).map((l) => JSON.parse(l).what ?? {}).filter((r) => ['access', 'config'].includes(r.kind));
+    return text.split('\n').slice(0, -1).map((l) => JSON.parse(l).what ?? {}).filter((r) => ['access', 'config'].includes(r.kind));
   }
 
   async remove() {

@@ -186,4 +186,4 @@ export const servers = async () => {
 };
 export const installed = () => readdir(join(dir, 'state/servers')).catch(() => []);
 export const lock = async () => JSON.parse(await readFile(join(dir, 'state/servers.lock.json'), 'utf8')).servers;
-export const audit = async () => (await readFile(join(dir, 'state/audit.jsonl'), 'utf8')).split('\n').filter(Boolean);
+export const audit = async () => (await readFile(join(dir, 'state/audit.jsonl'), 'utf8')).split('\n').slice(0, -1);

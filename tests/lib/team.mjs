@@ -152,7 +152,7 @@ export class Team {
 
   /** Rows of the audit file. */
   async rows() {
-    return (await readFile(join(this.dir, 'state', 'audit.jsonl'), 'utf8')).split('\n').filter(Boolean).map((l) => JSON.parse(l).what).filter(Boolean);
+    return (await readFile(join(this.dir, 'state', 'audit.jsonl'), 'utf8')).split('\n').slice(0, -1).map((l) => JSON.parse(l).what).filter(Boolean);
   }
 }
 
