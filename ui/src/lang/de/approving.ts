@@ -43,7 +43,7 @@ export const approving = {
   'grants.allow': 'läuft ohne Nachfrage',
   'grants.deny': 'wird verweigert',
   'grants.args': 'mit beliebigen Argumenten',
-  'grants.by': 'von {who} ({day}, {time}), bis zum Widerruf oder bis die Unterhaltung gelöscht wird',
+  'grants.by': 'Erteilt von: {who}, {day} {time}; gilt bis zum Widerruf oder bis die Unterhaltung gelöscht wird',
   'grants.old': 'bis zum Widerruf oder bis die Unterhaltung gelöscht wird',
   'grants.revoke': 'Widerrufen',
   'grants.revokeIt': 'Antwort zu {tool} widerrufen',

@@ -43,7 +43,7 @@ export const approving = {
   'grants.allow': 'runs without asking',
   'grants.deny': 'is denied',
   'grants.args': 'with any arguments',
-  'grants.by': 'by {who}, since {day} {time}, until you revoke it or delete the conversation',
+  'grants.by': 'Given by: {who}, {day} {time}; holds until you revoke it or delete the conversation',
   'grants.old': 'until you revoke it or delete the conversation',
   'grants.revoke': 'Revoke',
   'grants.revokeIt': 'Revoke the answer about {tool}',

@@ -43,7 +43,7 @@ export const approving = {
   'grants.allow': '无需询问即可运行',
   'grants.deny': '会被拒绝',
   'grants.args': '参数不限',
-  'grants.by': '由 {who} 于 {day} {time} 设置，在你撤销它或删除对话之前有效',
+  'grants.by': '授予者：{who}，{day} {time}；在你撤销它或删除对话之前有效',
   'grants.old': '在你撤销它或删除对话之前有效',
   'grants.revoke': '撤销',
   'grants.revokeIt': '撤销对 {tool} 的答复',
