@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
+import { until } from '../it/server.mjs';
 import { Bench, VIEWS, assertAccessible, everything, field, lacking, leave, ready, rest, say } from './kit.mjs';
 
 const skip = await lacking();
@@ -86,6 +87,10 @@ describe('images and sampling', { skip }, () => {
       await review.locator('[data-part=answer]').getByText('Blue, I think.').waitFor();
       await review.locator('[data-part=user]').getByText('Name a warm colour.').waitFor();
       await review.locator('[data-edited]').waitFor();
+      await until(() => review.getByRole('button', { name: 'Return the answer' }).evaluate((b) => {
+        const r = b.getBoundingClientRect();
+        return document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2) === b;
+      }), 'it is in view, and nothing lies over it');
       const { system, messages, max_tokens: most } = JSON.parse(model.requests.at(-1).bytes.toString());
       assert.deepEqual([system.map((b) => b.text).join(), messages.at(-1).content.map((b) => b.text).join(), most],
         ['Be brief.', 'Name a warm colour.', 12]);
