@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
 import tailwind from '@tailwindcss/vite';
@@ -9,8 +9,9 @@ import { build, defineConfig, type Plugin } from 'vite';
 
 const PACKED = /\.(html|js|css|svg)$/;
 
-// bytes; above, there is no brotli file: gzip must do
+// bytes; above, there is no brotli file: gzip must do, but for the first load
 const LARGE = 150 * 1024;
+const FIRST = 'first', THREAD = 'thread';
 
 /** Writes a gzip and a brotli file beside each file, at the highest level. */
 function pack(dir: string): void {
@@ -20,7 +21,7 @@ function pack(dir: string): void {
     else if (PACKED.test(name)) {
       const data = readFileSync(path);
       writeFileSync(`${path}.gz`, gzipSync(data, { level: 9 }));
-      if (data.length <= LARGE) writeFileSync(
+      if (data.length <= LARGE || name.startsWith(`${FIRST}-`)) writeFileSync(
         `${path}.br`,
         brotliCompressSync(data, {
           params: { [constants.BROTLI_PARAM_QUALITY]: 11 },
@@ -36,7 +37,7 @@ function compileFirst(dir: string): void {
   const html = readFileSync(join(dir, 'index.html'), 'utf8');
   const assets = join(dir, 'assets');
   for (const name of readdirSync(assets)) {
-    const isFirst = html.includes(name) || name.startsWith('Thread-');
+    const isFirst = html.includes(name) || name.startsWith(`${THREAD}-`);
     if (!isFirst || !name.endsWith('.js')) continue;
     const path = join(assets, name);
     writeFileSync(path, `//# allFunctionsCalledOnLoad\n${readFileSync(path, 'utf8')}`);
@@ -179,6 +180,24 @@ function fontFirst(): Plugin {
   };
 }
 
+/** One file for a module and all that it needs: each file of its own costs a
+ *  request, and the first load would have thirty. */
+function oneFile(name: string, path: string): { name: (id: string, modules: ModuleInfos) => string | null } {
+  const needed = new Set<string>();
+  const collect = (id: string, modules: ModuleInfos): void => {
+    if (needed.has(id)) return;
+    needed.add(id);
+    for (const next of modules.getModuleInfo(id)?.importedIds ?? []) collect(next, modules);
+  };
+  return {
+    name: (id, modules) => {
+      if (!needed.size) collect(resolve(import.meta.dirname, path), modules);
+      return needed.has(id) ? name : null;
+    },
+  };
+}
+type ModuleInfos = { getModuleInfo: (id: string) => { importedIds: string[] } | null };
+
 const inDiagrams = new Set<string>();
 
 export default defineConfig({
@@ -192,7 +211,10 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
-    rolldownOptions: { checks: { pluginTimings: false } }, // diagrams take seconds
+    rolldownOptions: {
+      checks: { pluginTimings: false }, // diagrams take seconds
+      output: { codeSplitting: { groups: [oneFile(FIRST, 'src/main.ts'), oneFile(THREAD, 'src/components/chat/Thread.vue')] } },
+    },
   },
   server: {
     // `npm run dev` beside a running server.
