@@ -22,14 +22,30 @@
 #include "agent/chat/event.h"
 #include "agent/chat/tools_off.h"
 
+/* Most sessions remember nothing. */
+static bool make_room(struct remembered *r)
+{
+    if (r->notes)
+        return true;
+    r->v = mo_arena_zalloc(&r->arena, REMEMBERED_MAX * sizeof(*r->v));
+    if (r->v)
+        r->notes =
+            mo_arena_zalloc(&r->arena, REMEMBERED_MAX * sizeof(*r->notes));
+    return r->notes != NULL;
+}
+
 static int add_rule(struct remembered *r, const struct mo_rule *from,
                     const struct grant_note *note)
 {
-    struct mo_rule *rule = &r->v[r->rules.n];
-    struct grant_note *n = &r->notes[r->rules.n];
+    struct mo_rule *rule;
+    struct grant_note *n;
 
     if (r->rules.n >= REMEMBERED_MAX)
         return MO_EBUSY;
+    if (!make_room(r))
+        return MO_ENOMEM;
+    rule = &r->v[r->rules.n];
+    n = &r->notes[r->rules.n];
     *rule = (struct mo_rule){.action = from->action,
                              .server = mo_span_dup(&r->arena, from->server),
                              .tool = mo_span_dup(&r->arena, from->tool)};

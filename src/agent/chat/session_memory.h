@@ -16,7 +16,7 @@ struct chat;
 struct mo_decision;
 
 #define REMEMBERED_MAX   64
-#define REMEMBERED_BYTES ((size_t)64 * 1024)
+#define REMEMBERED_BYTES ((size_t)76 * 1024)
 
 #define GRANT_BYTES  9
 #define GRANT_ID_MAX (MO_TOKEN_LEN(GRANT_BYTES) + 1)
@@ -29,8 +29,8 @@ struct grant_note { /* beside a rule: who made it */
 
 struct remembered { /* the person's rules for one session */
     struct mo_arena arena;
-    struct mo_rule v[REMEMBERED_MAX];
-    struct grant_note notes[REMEMBERED_MAX];
+    struct mo_rule *v;        /* room for REMEMBERED_MAX; NULL: none yet */
+    struct grant_note *notes; /* likewise */
     struct mo_rules rules;
 };
 
