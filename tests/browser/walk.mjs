@@ -129,6 +129,7 @@ async function decide() {
   await step('grants', async () => {
     await approved();
     await page.getByText('It is today.').waitFor();
+    await button('Activity').click(); // opens the panel
     await tab('Calls');
     await page.locator('[data-grant]').waitFor();
   });
@@ -361,7 +362,7 @@ bench = await Bench.open({
 });
 try {
   for (const name of ['everything', 'budget']) await fetch(`${bench.server.url}/api/servers/${name}/test`, { method: 'POST' });
-  page = await bench.visit('/', { reducedMotion: 'reduce', deviceScaleFactor: SCALE });
+  page = await bench.visit('/', { panel: '', reducedMotion: 'reduce', deviceScaleFactor: SCALE });
   for (const part of [setUp, decide, files, scripts, answers, apps, keep, servers, composer, end]) await part();
   if (at !== 50) throw new Error(`${at} steps`);
 } finally {

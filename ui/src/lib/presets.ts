@@ -6,7 +6,6 @@
 import { ref } from 'vue';
 import { list, object, or, str, type Check } from './check';
 import { errorText, get, post, setMode } from './http';
-import { switchTools } from './offers';
 
 export interface Settings {
   model?: string | undefined;
@@ -46,7 +45,10 @@ export const deletePreset = (id: string): Promise<unknown> => changed(post(at(id
 export async function usePreset(session: string, p: Preset, change: (about: { system: string }) => Promise<unknown>): Promise<string> {
   const steps = [
     p.system ? () => change({ system: p.system ?? '' }) : null,
-    p.toolsOff?.length ? () => switchTools(session, (p.toolsOff ?? []).map((x) => ({ server: x.server, ...(x.tool && { tool: x.tool }) }))) : null,
+    p.toolsOff?.length ? async () => {
+      const { switchTools } = await import('./offers'); // not of the first load
+      await switchTools(session, (p.toolsOff ?? []).map((x) => ({ server: x.server, ...(x.tool && { tool: x.tool }) })));
+    } : null,
     p.mode && p.mode !== 'ask' ? () => setMode(session, p.mode ?? 'ask') : null,
   ];
   const why: string[] = [];
