@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
 import { until } from '../it/server.mjs';
-import { Bench, assertAccessible, assertAlive, calls, card, lacking, leave, rest, say } from './kit.mjs';
+import { Bench, assertAccessible, assertAlive, calls, card, everything, lacking, leave, rest, say } from './kit.mjs';
 
 const skip = await lacking();
 const SIZES = [
@@ -32,7 +32,7 @@ describe('scripts', { skip }, () => {
   before(async () => {
     bench = await Bench.open({
       model: await claude({ key: 'sk-ant-0123456789' }),
-      config: () => ({ approvals: { rules: [{ tool: 'read_file', action: 'allow' }] } }),
+      config: () => ({ mcpServers: { everything }, approvals: { rules: [{ tool: 'read_file', action: 'allow' }] } }),
     });
   });
   after(() => bench?.close());
@@ -85,6 +85,26 @@ describe('scripts', { skip }, () => {
       await leave(page);
     });
   }
+
+  test('JavaScript, with calls of a published server and of the sandbox', async () => {
+    const page = await start();
+    const code = `import tools from './tools.mjs';
+const echo = await tools.everything.echo({ message: 'from a server' });
+await tools.write_file({ path: 'said.txt', content: echo });
+console.log((await tools.read_file({ path: 'said.txt' })).content);
+`;
+    bench.model.script.push({ calls: [{ name: 'run_script', args: { language: 'javascript', code } }] }, { text: 'it is said' });
+    await say(page, 'say it');
+    for (const text of ['Run a script', 'from a server', 'said.txt']) {
+      await card(page).getByText(text).first().waitFor();
+      await yes(page).click();
+    }
+    await page.getByText('it is said').waitFor();
+    await rest(page);
+    await calls(page, 'done').last().locator('> button').click();
+    await page.locator('[data-result]').getByText('Echo: from a server').waitFor();
+    await leave(page);
+  });
 
   test('further calls are granted ahead, and revoked', async () => {
     const page = await start();

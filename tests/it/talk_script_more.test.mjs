@@ -3,10 +3,14 @@
 // without an interpreter.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { after, describe, test } from 'node:test';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
 import { io } from 'socket.io-client';
 
 import { dockerd, noDocker } from '../lib/dockerd.mjs';
+import { loadPython } from '../lib/egress.mjs';
 import { published } from '../lib/gateway.mjs';
 import { until } from './server.mjs';
 import { House } from './talk_kit.mjs';
@@ -129,12 +133,41 @@ test('the demo model writes a script, over a stock client', async (t) => {
   assert.equal(new Set(cards.map((c) => c.script)).size, 1, 'all of one script');
 });
 
-describe('a Docker image without an interpreter', { skip: noDocker }, () => {
+describe('a Docker image', { skip: noDocker }, () => {
   let engine;
+  before(async () => {
+    engine = await dockerd();
+  });
   after(() => engine?.cleanUp());
 
-  test('has no run_script', async (t) => {
-    engine = await dockerd();
+  test('with Python: calls of its box and of a published server, each approved', async (t) => {
+    await loadPython(engine, 'talk-python:1');
+    const dir = mkdtempSync(join(tmpdir(), 'mo-memory-'));
+    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    const env = { MEMORY_FILE_PATH: join(dir, 'memory.json') };
+    const house = await houseFor(t, {
+      llm: llm('code'), mcpServers: { memory: { ...published('server-memory'), env } },
+      sandbox: { driver: 'docker', dockerHost: engine.host, image: 'talk-python:1', warm: 0 },
+    });
+    await listed(house);
+    house.model.script.push({ calls: [{ name: 'run_script', args: { language: 'python', code: `
+import tools
+tools.write_file(path="a.txt", content="from a container")
+tools.memory.create_entities(entities=[{"name": "Oslo", "entityType": "city", "observations": []}])
+print(open("a.txt").read(), len(tools.memory.read_graph()["entities"]))` } }] }, { text: 'end' });
+    const tab = house.tab();
+    await tab.ready();
+    await tab.say('run it');
+    for (const [n, name] of ['run_script', 'write_file', 'memory_create_entities', 'memory_read_graph'].entries()) {
+      const cards = await tab.event('tool:approval_required', n + 1, 60_000);
+      assert.equal(cards.at(-1).name, name);
+      await tab.decide(cards.at(-1), true);
+    }
+    await tab.event('agent:response', 1, 60_000);
+    assert.match(house.results()[0].text, /from a container 1/);
+  });
+
+  test('without an interpreter has no run_script', async (t) => {
     const house = await houseFor(t, {
       llm: llm('code'), sandbox: { driver: 'docker', dockerHost: engine.host, warm: 0 },
     });
