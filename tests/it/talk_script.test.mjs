@@ -256,6 +256,31 @@ except tools.ToolError as e:
     }
   });
 
+  test('processes without end, and 100 MB of output: the box goes on', async () => {
+    const tab = await begin(python(`
+import os, time
+n = 0
+try:
+  while True:
+    if os.fork() == 0:
+      os.setsid()
+      time.sleep(1000)
+    n += 1
+except OSError:
+  print("no room", n > 10, n < 1000)`, { timeout: 60 }));
+    assert.match((await ended(tab)).text, /no room True True/);
+    house.model.script.push({ calls: [python(`
+import sys
+for i in range(100):
+  sys.stdout.write("x" * 1_000_000)
+print(" the end", len([p for p in __import__("os").listdir("/proc") if p.isdigit()]) < 10)`)] }, { text: 'end' });
+    await tab.say('and now');
+    await tab.event('agent:response', 2, 60_000);
+    const { text } = house.results()[0];
+    assert.ok(text.length < 300_000, `${text.length} bytes for the model`);
+    assert.match(text.slice(-400), /x the end True/, 'its end is kept, and nothing of the first is left');
+  });
+
   test('patched stubs, and another name for an approved tool, change nothing', async () => {
     const tab = await begin(python(`
 tools.read_file = lambda **k: tools.call("write_file", {"path": "x", "content": "1"})

@@ -135,22 +135,27 @@ bool mo_entry_is_model(struct mo_json entry)
 
 /* --- tool results, cut to size ------------------------------------------- */
 
-/* One text block, cut to `room` bytes, with a note about the rest. */
+/* One text block, cut to `room` bytes: its beginning and, because a result
+ * often stands at the end, the last quarter, with a note between them. */
 static void put_cut(struct mo_jw *w, struct mo_json block, struct mo_span key,
                     size_t room)
 {
     mo_autobuf struct mo_buf cut = {.max = MO_ENTRY_MAX};
     mo_autobuf struct mo_buf all = {.max = MO_ENTRY_MAX};
-    size_t keep = 0;
+    size_t end = room / 4, to, from;
 
     if (mo_json_str_buf(mo_json_get(block, "text"), &all) < 0)
         w->b->err = all.err;
-    keep = mo_utf8_cut(mo_buf_view(&all), room);
-    mo_buf_put(&cut, all.p, keep);
-    mo_buf_printf(&cut,
-                  "\n[... %zu of %zu bytes left out here; call %.*s keeps all "
-                  "of it]",
-                  all.len - keep, all.len, (int)key.n, key.p);
+    to = mo_utf8_cut(mo_buf_view(&all), room - end);
+    from = mo_utf8_cut(mo_buf_view(&all), all.len > end ? all.len - end : 0);
+    from = from < to ? to : from;
+    mo_buf_put(&cut, all.p, to);
+    if (from > to)
+        mo_buf_printf(&cut,
+                      "\n[... %zu of %zu bytes left out here; call %.*s keeps "
+                      "all of it]\n",
+                      from - to, all.len, (int)key.n, key.p);
+    mo_buf_span(&cut, mo_span_skip(mo_buf_view(&all), from));
     if (mo_buf_err(&cut))
         w->b->err = cut.err;
     mo_content_put_block(w, mo_buf_view(&cut));
