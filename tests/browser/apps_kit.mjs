@@ -27,6 +27,5 @@ export async function open(bench, view, calls) {
 /** Fails if the page itself did something wrong. The browser reports requests of an
  *  app that its policy refused; they are no fault of the page. */
 export async function close(page) {
-  page.sins = page.sins.filter((s) => !/^(csp|request):/.test(s));
-  await leave(page);
+  await leave(page, /^(csp|request):/);
 }
