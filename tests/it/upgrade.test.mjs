@@ -152,7 +152,10 @@ test('0.1 is replaced by 0.2 with sessions open, and cannot be put back', async 
   house.model.script.push({ calls: [command('echo begun >>times; sleep 2.5; echo finished')] });
   await three.say('work');
   const [work] = await three.event('tool:approval_required', 2);
-  house.model.script.push({ text: 'the work is done' });
+  // an answer that 0.1 does not live to hear: only 0.2 may ask for it
+  let speak;
+  house.model.script.push({ text: 'the work is done', wait: new Promise((resolve) => (speak = resolve)) });
+  const asked = () => house.model.requests.filter((r) => JSON.stringify(r.body).includes('finished\\n')).length;
   await three.decide(work, true);
   await until(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes('sleep 2.5'), 'the call to run');
 
@@ -165,6 +168,8 @@ test('0.1 is replaced by 0.2 with sessions open, and cannot be put back', async 
   const end = await within(house.server.exit, 'the end of 0.1', 40_000);
   assert.equal(end.code, 0, house.server.log);
   assert.deepEqual(await boxes(house.dir), were, 'boxes live on');
+  speak();
+  assert.equal(asked(), 0, 'it asked nothing at its end');
   const pins = await readFile(join(house.dir, 'state/pins.json'), 'utf8');
   assert.match(pins, /write_file/);
 
@@ -177,15 +182,16 @@ test('0.1 is replaced by 0.2 with sessions open, and cannot be put back', async 
   assert.equal(await readFile(join(house.dir, 'state/pins.json'), 'utf8'), pins);
   assert.match((await runAs(NEXT, house.dir, 'secrets', 'list')).out, /of-0\.1/);
 
-  const a = house.tab({ session: one.session });
-  assert.match(JSON.stringify((await a.ready()).history), /written/);
-  assert.match(await house.inBox(a, 'cat kept'), /of 0\.1/);
   const c = house.tab({ session: three.session });
   await c.ready();
   await until(async () => /the work is done/.test(JSON.stringify((await house.get(`/api/sessions/${three.session}/history`)).body)), 'the end of the turn');
+  assert.equal(asked(), 1, 'paid for once');
   const told = JSON.stringify((await house.get(`/api/sessions/${three.session}/history`)).body);
   assert.match(told, /"text":"finished/);
   assert.equal((await house.inBox(c, 'wc -l <times')).trim(), '1', 'it ran once');
+  const a = house.tab({ session: one.session });
+  assert.match(JSON.stringify((await a.ready()).history), /written/);
+  assert.match(await house.inBox(a, 'cat kept'), /of 0\.1/);
   const b = house.tab({ session: two.session });
   const [pending] = (await b.ready()).history.pending;
   assert.equal(pending.callId, card.callId);

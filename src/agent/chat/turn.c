@@ -467,6 +467,10 @@ void mo_turn_ask(struct chat *c)
 {
     char text[120];
 
+    if (c->agent->closing) { /* the next server asks, and pays once */
+        mo_chat_finish(c, "shutdown", NULL);
+        return;
+    }
     mo_chat_move(c, CHAT_ASKING);
     mo_buf_reset(&c->turn.shown);
     mo_buf_reset(&c->turn.thought);

@@ -43,9 +43,9 @@
 
 static bool may_ask_early(const struct chat *c)
 {
-    return c->writes == 1 && !c->turn.cancel && !mo_turn_budget_is_limited(c) &&
-           !(c->stale && c->info.conn) && c->turn.steps < c->agent->o.steps &&
-           !mo_context_window_is_over(c) &&
+    return c->writes == 1 && !c->turn.cancel && !c->agent->closing &&
+           !mo_turn_budget_is_limited(c) && !(c->stale && c->info.conn) &&
+           c->turn.steps < c->agent->o.steps && !mo_context_window_is_over(c) &&
            mo_store_health(c->agent->o.store).up;
 }
 
