@@ -39,7 +39,7 @@ export const dialogs = (screens) =>
     }
     /** Opens the pane beside the conversation at that tab. */
     async function pane(page, tab) {
-      if (!(await page.locator('#pane').isVisible())) await page.keyboard.press('c');
+      if (page.viewportSize().width < 1280) await page.keyboard.press('c'); // else it is open, or comes
       await page.getByRole('tab', { name: tab }).click();
     }
     const OPEN = {

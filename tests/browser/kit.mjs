@@ -213,8 +213,7 @@ export const calls = (page, state) =>
 
 /** Waits until the sandbox is ready. */
 export async function ready(page) {
-  await page.getByText('Sandbox ready').or(page.locator('[data-example]'))
-    .first().waitFor();
+  await page.locator('[data-ready]').waitFor();
 }
 
 export async function say(page, text) {

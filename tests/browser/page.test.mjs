@@ -47,6 +47,27 @@ describe('the page', { skip }, () => {
     await leave(page);
   });
 
+  test('a new conversation can be used before its box is there', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    let connect;
+    const late = new Promise((resolve) => (connect = resolve));
+    await page.routeWebSocket(/socket\.io/, async (ws) => {
+      await late;
+      ws.connectToServer();
+    });
+    await page.reload();
+    await page.locator('[data-example]').nth(2).waitFor();
+    await page.getByText('Starting MCP Orchestrator').waitFor(); // it takes its time
+    assert.equal(await page.locator('[data-ready]').count(), 0);
+    await page.locator('[data-example]').nth(1).click();
+    await page.locator('[role=log]').getByText('run uname -a').waitFor();
+    connect();
+    await card(page).getByText('uname -a').first().waitFor();
+    assert.equal(await page.locator('[role=log] [data-user]').count(), 1, 'sent once');
+    await leave(page);
+  });
+
   test('keys alone: reject with a reason, the model hears it', async () => {
     const page = await bench.visit();
     await ready(page);
