@@ -16,7 +16,7 @@ const SLOW = 4;
 const MESSAGES = 10_000;
 // A new window loads the browser's own parts (that of its address bar) in another
 // process, which takes a core from the page for a second.
-const WINDOW_MS = Number(process.env.MO_WINDOW_MS ?? 2000);
+const WINDOW_MS = 2000;
 const TURNS = 5;
 const STREAM = 'run "for i in $(seq 100); do seq $((i * 100 - 99)) $((i * 100)); sleep 0.03; done"';
 
