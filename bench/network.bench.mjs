@@ -77,7 +77,7 @@ async function requests() {
       const added = (name, member) => median(got[name].map((g, i) => g[member] - got.direct[i][member])).toFixed(3);
       say(`small HTTPS request, ${how} connection: p50 ${of('boxed').toFixed(3)} ms, direct ${of('direct').toFixed(3)} ms, ` +
         `added ${added('boxed', 'ms')} ms (goal <= ${GOAL_MS}), of it CPU of the client itself ${added('boxed', 'own')} ms; ` +
-        (other ? `haproxy adds ${added('haproxy', 'ms')} ms` : 'haproxy is not there'));
+        (other ? `haproxy adds ${added('haproxy', 'ms')} ms, of it ${added('haproxy', 'own')} ms` : 'haproxy is not there'));
     }
     for (const [name, host, env] of [['HTTPS', tls, ''], ['plain TCP', plain, 'BENCH_PLAIN=1']]) {
       const got = await inTurns(parties, TURNS, turn(host, env, 'kept', 1, BIG));

@@ -6,12 +6,14 @@
  * The client asks COUNT times for an answer of BYTES, on one connection or on a
  * new one each time, and prints one line of JSON: the median of a request and
  * its own CPU time. With CERT "-" both speak plain TCP ("get" tells by
- * BENCH_PLAIN in its environment). The host serves one connection at a time. */
+ * BENCH_PLAIN in its environment). The host serves some connections at once, as
+ * any does: one that a relay ends a little later does not delay the next. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@
 #define PIECE     ((size_t)64 * 1024)
 #define COUNT_MAX 1000000
 #define HEAD_MAX  256
+#define THREADS   4
 
 struct talk {
     int fd;
@@ -109,37 +112,58 @@ static void serve(struct talk *t)
     }
 }
 
-static int run_host(const char *cert, const char *key)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(a);
-    int ls = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-    bool plain = strcmp(cert, "-") == 0;
-    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+struct host {
+    int listener;
+    SSL_CTX *ctx; /* NULL: plain */
+};
 
-    if (!plain &&
-        (SSL_CTX_use_certificate_file(ctx, cert, SSL_FILETYPE_PEM) != 1 ||
-         SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1))
-        meter_die("certificate");
-    if (ls < 0 || bind(ls, (struct sockaddr *)&a, n) < 0 ||
-        listen(ls, 64) < 0 || getsockname(ls, (struct sockaddr *)&a, &n) < 0)
-        meter_die("listen: %s", strerror(errno));
-    printf("%u\n", ntohs(a.sin_port));
-    (void)fflush(stdout);
+static void *serve_all(void *arg)
+{
+    const struct host *h = arg;
+    int on = 1;
+
     for (;;) {
-        struct talk t = {.fd = accept(ls, NULL, NULL)};
+        struct talk t = {.fd = accept(h->listener, NULL, NULL)};
 
         if (t.fd < 0)
             continue;
         (void)setsockopt(t.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        t.ssl = plain ? NULL : SSL_new(ctx);
+        t.ssl = h->ctx ? SSL_new(h->ctx) : NULL;
         if (t.ssl)
             (void)SSL_set_fd(t.ssl, t.fd);
         if (!t.ssl || SSL_accept(t.ssl) == 1)
             serve(&t);
         hang_up(&t);
     }
+    return NULL;
+}
+
+static int run_host(const char *cert, const char *key)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(a);
+    struct host h = {.listener =
+                         socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    pthread_t thread;
+
+    if (strcmp(cert, "-") != 0) {
+        h.ctx = SSL_CTX_new(TLS_server_method());
+        if (SSL_CTX_use_certificate_file(h.ctx, cert, SSL_FILETYPE_PEM) != 1 ||
+            SSL_CTX_use_PrivateKey_file(h.ctx, key, SSL_FILETYPE_PEM) != 1)
+            meter_die("certificate");
+    }
+    if (h.listener < 0 || bind(h.listener, (struct sockaddr *)&a, n) < 0 ||
+        listen(h.listener, 64) < 0 ||
+        getsockname(h.listener, (struct sockaddr *)&a, &n) < 0)
+        meter_die("listen: %s", strerror(errno));
+    printf("%u\n", ntohs(a.sin_port));
+    (void)fflush(stdout);
+    for (int i = 1; i < THREADS; i++)
+        if (pthread_create(&thread, NULL, serve_all, &h))
+            meter_die("thread");
+    serve_all(&h);
+    return 0;
 }
 
 /* --- the client ---------------------------------------------------------- */

@@ -190,15 +190,16 @@ export function load(tag, layers, config) {
 export const ownImage = {
   tag: 'localhost/mo-toolbox:test',
   load: () => ownImage.with(ownImage.tag),
-  with: (tag, more = []) => {
-    load(tag, [[...busybox(),
+  with: (tag, more = [], path = '/bin') => {
+    const all = [...busybox(),
     ...['dd', 'df', 'grep', 'head', 'tail', 'tr', 'cut', 'kill', 'yes', 'true', 'wc', 'mkdir'].map((n) =>
       ({ path: `bin/${n}`, type: '2', link: 'busybox' })),
     { path: 'workspace/', type: '5', mode: 0o777 }, { path: 'tmp/', type: '5', mode: 0o1777 },
     { path: 'etc/', type: '5' },
     { path: 'toolbox', data: readFileSync(toolbox) },
-    { path: 'mo-box', data: readFileSync(join(build, 'launcher/mo-box')) }, ...more]],
-    { Entrypoint: ['/toolbox'], Env: ['PATH=/bin'], WorkingDir: '/workspace' });
+    { path: 'mo-box', data: readFileSync(join(build, 'launcher/mo-box')) }, ...more];
+    load(tag, [[...new Map(all.map((e) => [e.path, e])).values()]],
+      { Entrypoint: ['/toolbox'], Env: [`PATH=${path}`], WorkingDir: '/workspace' });
     return tag;
   },
 };
