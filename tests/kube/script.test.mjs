@@ -77,8 +77,7 @@ test('a script whose pod dies: the model is told, and nothing runs again', { ski
   const [pod] = (await ns.pods()).filter((p) => !p.metadata.deletionTimestamp);
   await api('DELETE', `${ns.path}/pods/${pod.metadata.name}?gracePeriodSeconds=0`);
   await tab.event('agent:response', 1, 60_000);
-  t.diagnostic(house.results()[0].text);
-  assert.match(house.results()[0].text, /box/i);
+  assert.match(house.results()[0].text, /did not come back .*its pod was deleted from outside.*Whether it had an effect is unknown/);
   assert.equal(tab.count('tool:approval_required'), 2);
 });
 
