@@ -231,8 +231,6 @@ static void measure(const struct target *to, bool fresh, unsigned count,
                     unsigned bytes)
 {
     uint64_t *ns = mo_zalloc(count * sizeof(*ns));
-    /* ends of connections, also in a relay, are not part of the next one */
-    const struct timespec rest = {.tv_nsec = getenv("REST") ? atoi(getenv("REST")) : 0};
     struct talk t = {.fd = -1};
     uint64_t cpu;
 
@@ -248,10 +246,8 @@ static void measure(const struct target *to, bool fresh, unsigned count,
             t = call(to);
         get(&t, bytes);
         ns[i] = meter_now_ns() - from;
-        if (fresh) {
+        if (fresh)
             hang_up(&t);
-            (void)nanosleep(&rest, NULL);
-        }
     }
     cpu = own_cpu_ns() - cpu;
     qsort(ns, count, sizeof(*ns), by_size);
