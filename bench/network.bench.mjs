@@ -1,9 +1,11 @@
 // network.bench.mjs - what the network of a box costs: a client in a box
 // against the same client outside, with the same host on this machine, and with
 // haproxy between as a relay that decides nothing; and the start of a box with a
-// network against one without.
+// network against one without. A host is usually another machine: so requests are
+// measured once more with a processor for the relay, client and host on another.
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, writeFileSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 process.env.MO_SESSION_DRIVER = `${process.env.MO_BUILD}/bench/session_driver`;
@@ -37,6 +39,9 @@ listen relay
   return startAt(['sh', '-c', `RELAY_AT=PORT exec ${HAPROXY} -f ${join(dir, 'haproxy.cfg')}`]);
 }
 
+/** All threads of a process on one processor; or on all. */
+const pin = (pid, cpu) => execFileSync('taskset', ['-apc', cpu ?? `0-${cpus().length - 1}`, String(pid)], { stdio: 'ignore' });
+
 const [BOXED, OTHER, DIRECT] = ['in a box', 'by haproxy', 'direct'];
 
 async function requests() {
@@ -61,29 +66,33 @@ async function requests() {
     const args = ['get', way === BOXED ? 'api.test' : 'api.test=127.0.0.1', way === OTHER ? other.port : host.port, how, count, bytes];
     let figures;
     if (way === BOXED) {
-      const said = await box.run(`${env} ./talk ${args.join(' ')}`);
+      const said = await box.run(`${Object.entries(env).map(([k, v]) => `${k}=${v}`).join(' ')} ./talk ${args.join(' ')}`);
       if (!said.endsWith('exit 0')) throw new Error(said);
       figures = JSON.parse(said.split('\n')[0]);
     } else {
-      figures = await run('tls_talk', args, env ? { BENCH_PLAIN: '1' } : {});
+      figures = await run('tls_talk', args, env);
     }
     return { ms: figures.p50_ns / 1e6, own: figures.cpu_ns / count / 1e6, cpu: figures.cpu_ns + cpuNs(host.pid) + cpuNs(relay) - before };
   };
   const parties = { boxed: BOXED, direct: DIRECT };
   try {
-    for (const [how, count] of [['kept', 2000], ['new', 200]]) {
-      const got = await inTurns({ ...parties, ...(other && { haproxy: OTHER }) }, TURNS, turn(tls, '', how, count, 100));
+    for (const [how, count, alone] of [['kept', 2000, false], ['new', 200, false], ['new', 200, true]]) {
+      if (alone && cpus().length < 2) continue;
+      pin(tls.pid, alone ? '0' : undefined);
+      for (const pid of [relay, other?.pid]) if (pid) pin(pid, alone ? '1' : undefined);
+      const got = await inTurns({ ...parties, ...(other && { haproxy: OTHER }) }, TURNS, turn(tls, alone ? { BENCH_CPU: '0' } : {}, how, count, 100));
       const of = (name) => median(got[name].map((g) => g.ms));
       const added = (name, member) => median(got[name].map((g, i) => g[member] - got.direct[i][member])).toFixed(3);
-      say(`small HTTPS request, ${how} connection: p50 ${of('boxed').toFixed(3)} ms, direct ${of('direct').toFixed(3)} ms, ` +
+      say(`small HTTPS request, ${how} connection${alone ? ', a processor for the relay' : ''}: p50 ${of('boxed').toFixed(3)} ms, direct ${of('direct').toFixed(3)} ms, ` +
         `added ${added('boxed', 'ms')} ms (goal <= ${GOAL_MS}), of it CPU of the client itself ${added('boxed', 'own')} ms; ` +
         (other ? `haproxy adds ${added('haproxy', 'ms')} ms, of it ${added('haproxy', 'own')} ms` : 'haproxy is not there'));
     }
-    for (const [name, host, env] of [['HTTPS', tls, ''], ['plain TCP', plain, 'BENCH_PLAIN=1']]) {
+    for (const pid of [tls.pid, relay]) pin(pid);
+    for (const [name, host, env] of [['HTTPS', tls, {}], ['plain TCP', plain, { BENCH_PLAIN: '1' }]]) {
       const got = await inTurns(parties, TURNS, turn(host, env, 'kept', 1, BIG));
       const cpu = (who) => got[who].map((g) => g.cpu / 1e9);
       say(`1 GB over ${name}: CPU of all programs ${median(cpu('boxed')).toFixed(2)} s, direct ${median(cpu('direct')).toFixed(2)} s, ` +
-        `share ${ratio(cpu('direct'), cpu('boxed')).toFixed(2)}${env ? '' : ` (goal >= ${GOAL_SHARE})`}`);
+        `share ${ratio(cpu('direct'), cpu('boxed')).toFixed(2)}${host === plain ? '' : ` (goal >= ${GOAL_SHARE})`}`);
     }
   } finally {
     await box.close();

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 
 import { claude } from '../fakes/claude.mjs';
 import { inside } from './apps_kit.mjs';
-import { Bench, approve, calls, card, field, rest, say } from './kit.mjs';
+import { Bench, approve, calls, card, field, ready, rest, say } from './kit.mjs';
 
 const dir = process.argv[2] ?? 'docs/img/walk';
 const KEY = 'sk-ant-0123456789';
@@ -51,7 +51,7 @@ const approved = async () => {
 };
 
 async function setUp() {
-  await step('first-visit', () => page.locator('[data-example]').first().waitFor());
+  await step('first-visit', () => ready(page));
   await step('demo-asks', async () => {
     await page.locator('[data-example]').first().click();
     await field(page).press('Enter');

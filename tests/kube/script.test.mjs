@@ -1,14 +1,17 @@
 // Scripts in pods: the model's script runs in the pod of its conversation, and
-// calls the box's tools and a published server outside, each call approved.
+// calls the box's tools and a published server outside, each call approved; a
+// script of a gateway's client has a pod of its own.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 
 import { until } from '../it/server.mjs';
 import { House } from '../it/talk_kit.mjs';
-import { published } from '../lib/gateway.mjs';
+import { Place, published } from '../lib/gateway.mjs';
 import { python } from '../lib/image.mjs';
 import { api, Namespace, noKube, ownImage } from '../lib/kube.mjs';
 import { eventually } from '../lib/outside.mjs';
@@ -25,11 +28,13 @@ before(async () => {
 }, { timeout: 120_000 });
 after(() => ns?.close());
 
+const pods = (image) => ({ driver: 'kubernetes', warm: 0, kubernetes: { kubeconfig: ns.kubeconfig, image, pullPolicy: 'Never' } });
+
 /** A server whose boxes are pods of that image; the model writes scripts. */
 async function houseFor(t, image, config = {}) {
   const house = await House.start({ config: {
     llm: { provider: 'claude', model: 'claude-sonnet-5-5', tools: 'code' },
-    sandbox: { driver: 'kubernetes', warm: 0, kubernetes: { kubeconfig: ns.kubeconfig, image, pullPolicy: 'Never' } },
+    sandbox: pods(image),
     ...config } });
   t.after(() => {
     house.server.fresh.fds += 16; // of a server that stays open for the next
@@ -91,4 +96,23 @@ test('an image without an interpreter has no run_script', { skip }, async (t) =>
   const names = house.asked().tools.map((x) => x.name);
   assert.ok(names.includes('read_file'), names.join());
   assert.ok(!names.includes('run_script'), names.join());
+});
+
+test('a script of a client of the gateway: a pod for the call', { skip }, async (t) => {
+  const place = new Place({});
+  const files = join(place.dir, 'files');
+  mkdirSync(files);
+  writeFileSync(join(files, 'a.txt'), 'word a');
+  place.write({ files: published('server-filesystem', files) }, { sandbox: pods(TAG), gateway: { scripts: { enabled: true } } });
+  const client = new Client({ name: 'kube', version: '1' }, { capabilities: {} });
+  await client.connect(new StdioClientTransport(place.command()));
+  t.after(async () => {
+    await client.close();
+    place.close();
+  });
+  const r = await client.callTool({ name: 'run_script', arguments: { language: 'python', code: `
+import os, tools
+print(tools.files.read_text_file(path="${files}/a.txt")["content"], os.getuid() != 0, os.path.exists("${files}"))` } }, undefined, { timeout: 60_000 });
+  assert.equal(r.structuredContent?.stdout, 'word a True False\n', JSON.stringify(r));
+  await eventually('its pod is gone', async () => (await ns.pods()).length === 0);
 });
