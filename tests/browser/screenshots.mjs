@@ -47,7 +47,8 @@ async function story(bench, scheme) {
   const shot = (page, name) => page.screenshot({ path: join(dir, `${name}-${scheme}.png`) });
   const page = await bench.visit('/', { colorScheme: scheme, reducedMotion: 'reduce' });
   await ready(page);
-  await page.locator('[data-example]').first().waitFor();
+  await page.getByRole('tab', { name: 'Console' }).waitFor();
+  await page.waitForLoadState('networkidle');
   await shot(page, 'empty');
   await approved(page, `write '${SCRIPT.replaceAll('\\"', '')}' to build.sh`);
   await approved(page, 'run "sh build.sh"');
