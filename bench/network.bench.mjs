@@ -80,7 +80,7 @@ async function requests() {
       if (alone && cpus().length < 2) continue;
       pin(tls.pid, alone ? '0' : undefined);
       for (const pid of [relay, other?.pid]) if (pid) pin(pid, alone ? '1' : undefined);
-      const got = await inTurns({ ...parties, ...(other && { haproxy: OTHER }) }, TURNS, turn(tls, alone ? { BENCH_CPU: '0' } : {}, how, count, 100));
+      const got = await inTurns({ ...parties, ...(other && { haproxy: OTHER }) }, TURNS, turn(tls, alone ? { BENCH_CPU: '1' } : {}, how, count, 100));
       const of = (name) => median(got[name].map((g) => g.ms));
       const added = (name, member) => median(got[name].map((g, i) => g[member] - got.direct[i][member])).toFixed(3);
       say(`small HTTPS request, ${how} connection${alone ? ', a processor for the relay' : ''}: p50 ${of('boxed').toFixed(3)} ms, direct ${of('direct').toFixed(3)} ms, ` +

@@ -6,9 +6,9 @@
  * The client asks COUNT times for an answer of BYTES, on one connection or on a
  * new one each time, and prints one line of JSON: the median of a request and
  * its own CPU time. With CERT "-" both speak plain TCP ("get" tells by
- * BENCH_PLAIN in its environment, and by BENCH_CPU the processor to stay on).
- * The host serves some connections at once, as any does: one that a relay ends
- * a little later does not delay the next. */
+ * BENCH_PLAIN in its environment, and by BENCH_CPU the processor to stay on,
+ * from 1). The host serves some connections at once, as any does: one that a
+ * relay ends a little later does not delay the next. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -272,7 +272,7 @@ static void run_get(char *host, const char *port, const char *how,
         *ip++ = '\0';
     if (cpu) {
         CPU_ZERO(&set);
-        CPU_SET(meter_arg(cpu, "BENCH_CPU", CPU_SETSIZE - 1), &set);
+        CPU_SET(meter_arg(cpu, "BENCH_CPU", CPU_SETSIZE) - 1, &set);
         if (sched_setaffinity(0, sizeof(set), &set) < 0)
             meter_die("BENCH_CPU: %s", strerror(errno));
     }
