@@ -220,6 +220,7 @@ describe('the provider', () => {
     await writeFile(join(other, 'mcp-orchestrator.json'), JSON.stringify({ mcpServers: {},
       people: { providers: { corp: { issuer: own.issuer } }, roles: { user: ['corp:*'] } } }));
     const s = await Server.start(['--config', join(other, 'mcp-orchestrator.json')], {
+      oneProcess: 'each worker reads the keys of a provider by itself',
       dir: other, auth: true, house: true, env: { MCP_ORCHESTRATOR_STATE_DIR: join(other, 'state') } });
     t.after(async () => {
       await s.stop();
