@@ -92,7 +92,7 @@ describe('one person: links are on', () => {
     const other = await api('POST', links(tab.session), {});
     await house.kill();
     const files = await readdir(house.dir, { recursive: true });
-    const db = new DatabaseSync(join(house.dir, files.find((f) => f.endsWith('.db'))));
+    const db = new DatabaseSync(join(house.dir, files.find((f) => f.endsWith('.db'))), { timeout: 5000 });
     const key = `share-links:${tab.session}:${id}`;
     const row = db.prepare('SELECT doc FROM mark WHERE id = ?').get(key);
     db.prepare('UPDATE mark SET doc = ? WHERE id = ?').run(JSON.stringify({ ...JSON.parse(row.doc), expires: 1 }), key);
