@@ -69,6 +69,15 @@ export class Tab {
     return this.emit('tool:approval', { callId, approved, ...(more.args && { digest }), ...more });
   }
 
+  /** The first calls that ask: they have these names, and are approved. */
+  async approve(...names) {
+    for (const [i, name] of names.entries()) {
+      const [card] = await this.event('tool:approval_required', i + 1, 60_000);
+      assert.equal(card.name, name);
+      await this.decide(card, true);
+    }
+  }
+
   async ready() {
     const [ready] = await this.event('system:ready');
     const [history] = await this.event('session:history');

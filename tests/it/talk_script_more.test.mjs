@@ -158,11 +158,7 @@ print(open("a.txt").read(), len(tools.memory.read_graph()["entities"]))` } }] },
     const tab = house.tab();
     await tab.ready();
     await tab.say('run it');
-    for (const [n, name] of ['run_script', 'write_file', 'memory_create_entities', 'memory_read_graph'].entries()) {
-      const cards = await tab.event('tool:approval_required', n + 1, 60_000);
-      assert.equal(cards.at(-1).name, name);
-      await tab.decide(cards.at(-1), true);
-    }
+    await tab.approve('run_script', 'write_file', 'memory_create_entities', 'memory_read_graph');
     await tab.event('agent:response', 1, 60_000);
     assert.match(house.results()[0].text, /from a container 1/);
   });

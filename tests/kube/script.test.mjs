@@ -59,11 +59,7 @@ tools.memory.create_entities(entities=[{"name": "Oslo", "entityType": "city", "o
 print(open("a.txt").read(), len(tools.memory.read_graph()["entities"]), os.getuid() != 0, sorted(os.listdir("/sys/class/net")))` } }] },
   { text: 'end' });
   await tab.say('run it');
-  for (const [n, name] of ['run_script', 'write_file', 'memory_create_entities', 'memory_read_graph'].entries()) {
-    const cards = await tab.event('tool:approval_required', n + 1, 60_000);
-    assert.equal(cards.at(-1).name, name);
-    await tab.decide(cards.at(-1), true);
-  }
+  await tab.approve('run_script', 'write_file', 'memory_create_entities', 'memory_read_graph');
   await tab.event('agent:response', 1, 60_000);
   assert.match(house.results()[0].text, /from a pod 1 True \['lo'\]/);
   assert.equal((await ns.pods()).length, 1, 'all in the pod of the conversation');
@@ -76,7 +72,7 @@ test('a script whose pod dies: the model is told, and nothing runs again', { ski
   house.model.script.push({ calls: [{ name: 'run_script', args: { language: 'python',
     code: 'import time, tools\ntools.write_file(path="begun", content="1")\ntime.sleep(600)' } }] }, { text: 'I see.' });
   await tab.say('run it');
-  for (const n of [1, 2]) await tab.decide((await tab.event('tool:approval_required', n, 60_000)).at(-1), true);
+  await tab.approve('run_script', 'write_file');
   await eventually('the script has called', async () =>
     (await fetch(`${house.server.url}/api/sessions/${tab.session}/files/content?path=begun`)).status === 200);
   const [pod] = (await ns.pods()).filter((p) => !p.metadata.deletionTimestamp);
