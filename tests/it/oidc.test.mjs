@@ -54,12 +54,16 @@ before(async () => {
   }
   await signIn('ann'); // the connection to the provider stays open for a while
   server.fresh = await server.settled();
+  if (server.hasWorkers) server.fresh.fds += 3; // each keeps one to every provider of these tests
 });
 after(async () => {
-  await server?.stop();
-  await idp?.stop();
-  await second?.stop();
-  await rm(dir, { recursive: true });
+  try {
+    await server?.stop();
+  } finally {
+    await idp?.stop();
+    await second?.stop();
+    await rm(dir, { recursive: true });
+  }
 });
 
 const home = () => server.url.replace('127.0.0.1', 'localhost');
