@@ -238,8 +238,10 @@ void mo_serve_relay_open(struct server *s)
     s->relaying = rc == 0;
     if (rc == 0)
         rc = open_peers(s, &e);
-    if (rc == 0)
+    if (rc == 0) {
         s->api.relay = s->relay;
+        s->api.instance = o.instance;
+    }
     if (rc == 0 && s->worker.number) {
         s->api.worker = find_worker;
         s->api.elsewhere_ctx = s;

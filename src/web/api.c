@@ -8,6 +8,7 @@
 #include "codec/http/url.h"
 #include "policy/connections.h"
 #include "web/api_export.h"
+#include "web/api_holder.h"
 #include "web/api_job.h"
 
 #define LIMIT     100
@@ -409,46 +410,40 @@ static void audit_about(struct mo_api_job *j)
 
 enum { ROW, CALLS, CONVERSATION, CONNECTIONS, END };
 
-/* True: another worker has the conversation open, and answers. */
-static bool is_elsewhere(struct mo_api *api, struct mo_req *rq,
-                         struct mo_span body)
-{
-    struct mo_span session = mo_req_segment(rq, 2);
-
-    return api->elsewhere && !mo_req_is_inner(rq) && api->agent &&
-           !mo_agent_is_open(api->agent, session) &&
-           api->elsewhere(api->elsewhere_ctx, rq, session, body);
-}
-
+/* Any process answers them. */
 static void on_session_request(void *ctx, struct mo_req *rq)
 {
     static mo_api_next *const next[] = {[ROW] = read_session,
                                         [CALLS] = read_calls,
-                                        [CONVERSATION] = read_history,
-                                        [CONNECTIONS] = read_connections,
-                                        [END] = end_session};
+                                        [CONVERSATION] = read_history};
     int what = rq->arg;
-    bool only_there = what == END || what == CONNECTIONS;
-    struct mo_api_job *j = NULL;
+    struct mo_api_job *j = mo_api_session_job(ctx, rq);
 
-    if (only_there && is_elsewhere(ctx, rq, mo_span(NULL, 0)))
-        return;
-    j = mo_api_session_job(ctx, rq);
-    if (j && only_there)
-        mo_api_if_mine(j, next[what]);
-    else if (j)
+    if (j)
         mo_api_if_shared(j, next[what]);
 }
 
-static void patch_session(struct mo_req *rq, struct mo_span body)
+static void answer_here(struct mo_req *rq, struct mo_span body)
 {
-    struct mo_api_job *j = NULL;
+    int what = rq->arg;
+    struct mo_api_job *j = mo_api_session_job(rq->data, rq);
+
+    (void)body;
+    if (j)
+        mo_api_if_mine(j, what == END ? end_session : read_connections);
+}
+
+static void on_holder_request(void *ctx, struct mo_req *rq)
+{
+    mo_api_at_holder(ctx, rq, mo_span(NULL, 0), answer_here);
+}
+
+static void patch_here(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api_job *j = mo_api_session_job(rq->data, rq);
     struct mo_json_doc doc;
     struct mo_err e;
 
-    if (is_elsewhere(rq->data, rq, body))
-        return;
-    j = mo_api_session_job(rq->data, rq);
     if (j == NULL)
         return;
     if (mo_json_parse(body, 0, &doc, &e) < 0 ||
@@ -456,6 +451,11 @@ static void patch_session(struct mo_req *rq, struct mo_span body)
         mo_api_problem(j, 400, "bad_request", e.msg);
     else
         mo_api_if_mine(j, audit_about);
+}
+
+static void patch_session(struct mo_req *rq, struct mo_span body)
+{
+    mo_api_at_holder(rq->data, rq, body, patch_here);
 }
 
 /* --- search and audit ---------------------------------------------------- */
@@ -618,16 +618,16 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_GET, "/api/me", 0, get_me},
         {MO_HTTP_GET, "/api/sessions", 0, get_sessions},
         {MO_HTTP_GET, "/api/sessions/{id}", 0, on_session_request, .arg = ROW},
-        {MO_HTTP_DELETE, "/api/sessions/{id}", 0, on_session_request,
-         .arg = END},
-        {MO_HTTP_PATCH, "/api/sessions/{id}", 0, .body = patch_session,
-         .max = ABOUT_MAX},
+        {MO_HTTP_DELETE, "/api/sessions/{id}", MO_ROUTE_WORKERS,
+         on_holder_request, .arg = END},
+        {MO_HTTP_PATCH, "/api/sessions/{id}", MO_ROUTE_WORKERS,
+         .body = patch_session, .max = ABOUT_MAX},
         {MO_HTTP_GET, "/api/sessions/{id}/calls", 0, on_session_request,
          .arg = CALLS},
         {MO_HTTP_GET, "/api/sessions/{id}/history", 0, on_session_request,
          .arg = CONVERSATION},
-        {MO_HTTP_GET, "/api/sessions/{id}/connections", 0, on_session_request,
-         .arg = CONNECTIONS},
+        {MO_HTTP_GET, "/api/sessions/{id}/connections", MO_ROUTE_WORKERS,
+         on_holder_request, .arg = CONNECTIONS},
         {MO_HTTP_GET, "/api/search", 0, get_search},
         {MO_HTTP_GET, "/api/audit", 0, get_audit},
         {MO_HTTP_GET, "/api/models/available", 0, get_models, .arg = LIST},

@@ -165,6 +165,7 @@ struct mo_api {
     struct mo_grants *const *grants; /* NULL: this process has none */
     struct mo_relay *relay;          /* to other processes of the store */
     struct mo_peers *peers;          /* who know them; set with relay */
+    const char *instance;            /* this process; the same */
     /* Gives a request about a conversation that is open in another worker to
      * it. True: it answers. NULL: there are no workers. */
     bool (*elsewhere)(void *ctx, struct mo_req *rq, struct mo_span session,

@@ -13,6 +13,7 @@
 #include "agent/chat/chat.h"
 #include "codec/http/url.h"
 #include "mcp/app.h"
+#include "web/api_holder.h"
 #include "web/api_job.h"
 #include "web/page.h"
 
@@ -79,17 +80,10 @@ static void ask_agent(struct mo_api_job *j)
         mo_api_error(j, &e);
 }
 
-static void post_request(struct mo_req *rq, struct mo_span body)
+static void request_here(struct mo_req *rq, struct mo_span body)
 {
-    struct mo_api *api = rq->data;
-    struct mo_span session = mo_req_segment(rq, 2);
-    struct mo_api_job *j = NULL;
+    struct mo_api_job *j = mo_api_session_job(rq->data, rq);
 
-    if (api->elsewhere && !mo_req_is_inner(rq) && api->agent &&
-        !mo_agent_is_open(api->agent, session) &&
-        api->elsewhere(api->elsewhere_ctx, rq, session, body))
-        return;
-    j = mo_api_session_job(api, rq);
     if (j == NULL)
         return;
     j->share = rq->arg;
@@ -97,6 +91,11 @@ static void post_request(struct mo_req *rq, struct mo_span body)
         mo_api_problem(j, 503, "no_memory", "out of memory");
     else
         mo_api_if_mine(j, ask_agent);
+}
+
+static void post_request(struct mo_req *rq, struct mo_span body)
+{
+    mo_api_at_holder(rq->data, rq, body, request_here);
 }
 
 /* --- the frame ----------------------------------------------------------- */
@@ -146,9 +145,9 @@ static void get_frame(void *ctx, struct mo_req *rq)
 int mo_api_apps_routes(struct mo_site *s, struct mo_api *api)
 {
     static const struct mo_route routes[] = {
-        {MO_HTTP_POST, "/api/sessions/{id}/apps/call", 0, .body = post_request,
-         .max = BODY_MAX, .arg = CALL},
-        {MO_HTTP_POST, "/api/sessions/{id}/apps/resource", 0,
+        {MO_HTTP_POST, "/api/sessions/{id}/apps/call", MO_ROUTE_WORKERS,
+         .body = post_request, .max = BODY_MAX, .arg = CALL},
+        {MO_HTTP_POST, "/api/sessions/{id}/apps/resource", MO_ROUTE_WORKERS,
          .body = post_request, .max = BODY_MAX, .arg = READ},
         {MO_HTTP_GET, "/app-frame", MO_ROUTE_OPEN, get_frame},
     };

@@ -4,6 +4,7 @@
  * Everything goes to the process that has the conversation open. Of a body only
  * the members that the request of MCP has are passed on. */
 #include "agent/chat/chat.h"
+#include "web/api_holder.h"
 #include "web/api_job.h"
 
 #define BODY_MAX ((size_t)64 * 1024)
@@ -36,17 +37,6 @@ static const struct {
                    {"argument", MO_JSON_OBJECT, true},
                    {"context", MO_JSON_OBJECT, false}}},
 };
-
-/* True: another worker has the conversation open, and answers. */
-static bool is_elsewhere(struct mo_api *api, struct mo_req *rq,
-                         struct mo_span body)
-{
-    struct mo_span session = mo_req_segment(rq, 2);
-
-    return api->elsewhere && !mo_req_is_inner(rq) && api->agent &&
-           !mo_agent_is_open(api->agent, session) &&
-           api->elsewhere(api->elsewhere_ctx, rq, session, body);
-}
 
 /* --- answers ------------------------------------------------------------- */
 
@@ -109,15 +99,12 @@ static bool copy_members(struct mo_buf *to, struct mo_json body, int kind)
     return mo_buf_err(to) == 0;
 }
 
-static void post_request(struct mo_req *rq, struct mo_span body)
+static void request_here(struct mo_req *rq, struct mo_span body)
 {
-    struct mo_api_job *j = NULL;
+    struct mo_api_job *j = mo_api_session_job(rq->data, rq);
     struct mo_json_doc doc;
     bool subscribe = false;
 
-    if (is_elsewhere(rq->data, rq, body))
-        return;
-    j = mo_api_session_job(rq->data, rq);
     if (j == NULL)
         return;
     j->share = rq->arg;
@@ -132,6 +119,11 @@ static void post_request(struct mo_req *rq, struct mo_span body)
     mo_api_if_mine(j, subscribe ? subscribe_first : send_request);
 }
 
+static void post_request(struct mo_req *rq, struct mo_span body)
+{
+    mo_api_at_holder(rq->data, rq, body, request_here);
+}
+
 static void list_offers(struct mo_api_job *j)
 {
     if (mo_agent_put_offers(j->api->agent, &j->out) < 0)
@@ -140,15 +132,18 @@ static void list_offers(struct mo_api_job *j)
         mo_api_reply(j, "application/json");
 }
 
-static void get_offers(void *ctx, struct mo_req *rq)
+static void offers_here(struct mo_req *rq, struct mo_span body)
 {
-    struct mo_api_job *j = NULL;
+    struct mo_api_job *j = mo_api_session_job(rq->data, rq);
 
-    if (is_elsewhere(ctx, rq, mo_span(NULL, 0)))
-        return;
-    j = mo_api_session_job(ctx, rq);
+    (void)body;
     if (j)
         mo_api_if_mine(j, list_offers);
+}
+
+static void get_offers(void *ctx, struct mo_req *rq)
+{
+    mo_api_at_holder(ctx, rq, mo_span(NULL, 0), offers_here);
 }
 
 static void switch_tools(struct mo_api_job *j)
@@ -164,15 +159,12 @@ static void switch_tools(struct mo_api_job *j)
         mo_api_done(j, NULL);
 }
 
-static void put_tools(struct mo_req *rq, struct mo_span body)
+static void tools_here(struct mo_req *rq, struct mo_span body)
 {
-    struct mo_api_job *j = NULL;
+    struct mo_api_job *j = mo_api_session_job(rq->data, rq);
     struct mo_json_doc doc;
     struct mo_json off;
 
-    if (is_elsewhere(rq->data, rq, body))
-        return;
-    j = mo_api_session_job(rq->data, rq);
     if (j == NULL)
         return;
     off = mo_json_parse(body, 0, &doc, NULL) == 0 ? mo_json_get(doc.root, "off")
@@ -185,18 +177,24 @@ static void put_tools(struct mo_req *rq, struct mo_span body)
         mo_api_if_mine(j, switch_tools);
 }
 
+static void put_tools(struct mo_req *rq, struct mo_span body)
+{
+    mo_api_at_holder(rq->data, rq, body, tools_here);
+}
+
 int mo_api_offers_routes(struct mo_site *s, struct mo_api *api)
 {
     static const struct mo_route routes[] = {
-        {MO_HTTP_GET, "/api/sessions/{id}/offers", 0, get_offers},
-        {MO_HTTP_POST, "/api/sessions/{id}/prompt", 0, .body = post_request,
-         .max = BODY_MAX, .arg = PROMPT},
-        {MO_HTTP_POST, "/api/sessions/{id}/resource", 0, .body = post_request,
-         .max = BODY_MAX, .arg = RESOURCE},
-        {MO_HTTP_POST, "/api/sessions/{id}/complete", 0, .body = post_request,
-         .max = BODY_MAX, .arg = COMPLETE},
-        {MO_HTTP_PUT, "/api/sessions/{id}/tools", 0, .body = put_tools,
-         .max = BODY_MAX},
+        {MO_HTTP_GET, "/api/sessions/{id}/offers", MO_ROUTE_WORKERS,
+         get_offers},
+        {MO_HTTP_POST, "/api/sessions/{id}/prompt", MO_ROUTE_WORKERS,
+         .body = post_request, .max = BODY_MAX, .arg = PROMPT},
+        {MO_HTTP_POST, "/api/sessions/{id}/resource", MO_ROUTE_WORKERS,
+         .body = post_request, .max = BODY_MAX, .arg = RESOURCE},
+        {MO_HTTP_POST, "/api/sessions/{id}/complete", MO_ROUTE_WORKERS,
+         .body = post_request, .max = BODY_MAX, .arg = COMPLETE},
+        {MO_HTTP_PUT, "/api/sessions/{id}/tools", MO_ROUTE_WORKERS,
+         .body = put_tools, .max = BODY_MAX},
     };
 
     return mo_site_add(s, routes, MO_COUNT(routes), api);

@@ -60,7 +60,7 @@ enum {
     MO_ROUTE_OPEN = 1,    /* a file that everyone may read */
     MO_ROUTE_PREFIX = 2,  /* every path below it too */
     MO_ROUTE_VIEW = 4,    /* a view of the page: strangers see the sign-in */
-    MO_ROUTE_WORKERS = 8, /* answered for all workers (api_workers.h) */
+    MO_ROUTE_WORKERS = 8, /* also for requests of other processes (relay.h) */
 };
 
 struct mo_route {
