@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { missing as noRedis } from '../lib/redis.mjs';
 import { Replicas } from './replicas_kit.mjs';
 import { until } from './server.mjs';
-import { run } from './talk_kit.mjs';
+import { run, write } from './talk_kit.mjs';
 
 const EVERYTHING = fileURLToPath(new URL('../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url));
 const APPS = fileURLToPath(new URL('apps_server.mjs', import.meta.url));
@@ -18,11 +18,12 @@ const token = (who) => `${who}-has-this-0123456789abcdef`;
 const headers = (who) => ({ authorization: `Bearer ${token(who)}` });
 const config = {
   llm: { provider: 'claude', model: 'claude-sonnet-5-5', tools: 'all' },
-  server: { token: token('operator'), tokens: { alice: token('alice'), bob: token('bob') } },
+  server: { token: token('operator'), tokens: { alice: token('alice'), bob: token('bob'), carl: token('carl') } },
   mcpServers: {
     everything: { command: process.execPath, args: [EVERYTHING] },
     apps: { command: process.execPath, args: [APPS], env: { MO_NAME: 'apps' } },
   },
+  approvals: { rules: [{ server: 'box', tool: 'write_file', action: 'ask', approvers: ['bob'] }] },
   sandbox: { driver: 'native', warm: 0, network: { allow: ['192.0.2.2:1'] } },
 };
 
@@ -112,6 +113,33 @@ for (const { name, skip, ...how } of PLACES)
       await tab.decide(card, true);
       await until(async () => (await there('alice', 'GET', '/connections')).body.connections.length > 0, 'a line');
       assert.equal((await there('alice', 'GET', '/connections')).body.connections[0].host, '192.0.2.1');
+    });
+
+    test('its calls that others approve are listed and decided at either', async () => {
+      const approvals = async (n, who, id, body) => {
+        const answer = await fetch(`http://127.0.0.1:${all.v[n].server.port}/api/approvals${id ? `/${id}` : ''}`, {
+          headers: { ...headers(who), 'content-type': 'application/json' }, ...(body && { method: 'POST', body: JSON.stringify(body) }) });
+        return { status: answer.status, body: await answer.json() };
+      };
+      all.model.script.push({ calls: [write('a.txt', 'hello')] }, { text: 'written' });
+      const answers = tab.count('agent:response');
+      await tab.say('write');
+      let lists;
+      await until(async () => {
+        lists = await Promise.all([0, 1].map(async (n) => (await approvals(n, 'bob')).body.approvals));
+        return lists[0].length > 0;
+      }, 'the call');
+      assert.deepEqual(lists[1], lists[0]);
+      const [call] = lists[1];
+      assert.deepEqual([call.tool, call.conversation, call.owner], ['write_file', tab.session, 'alice']);
+      const yes = { approved: true, digest: call.digest };
+      assert.deepEqual((await approvals(1, 'carl')).body.approvals, []);
+      assert.equal((await approvals(1, 'carl', call.id, yes)).status, 404);
+      assert.equal((await approvals(1, 'alice')).body.approvals.length, 1, 'her own');
+      assert.equal((await approvals(1, 'alice', call.id, yes)).status, 403, 'she asked for it');
+      assert.equal((await approvals(1, 'bob', call.id, yes)).status, 200);
+      await tab.event('agent:response', answers + 1);
+      assert.equal((await approvals(1, 'bob')).body.approvals.length, 0);
     });
 
     test('another person gets the same answers through either server', async () => {
