@@ -10,14 +10,17 @@
  * Everything is about the person who sent the request (rq->who). The issuer's
  * redirect comes from another site, so it carries no cookie: the callback only
  * sends the browser on to a page of our own site, and that request says who it
- * is. The sign-in is looked for among those of this person alone. */
+ * is. The sign-in is looked for among those of this person alone, in every
+ * process of the store: the browser may come back to another server. */
 #include "codec/http/url.h"
 #include "connect/accounts.h"
 #include "servers/gateway_setup.h"
+#include "web/api_everywhere.h"
 #include "web/api_job.h"
 
 #define NAME_MAX_ ((size_t)1024)
 #define QUERY_MAX ((size_t)16384)
+#define FINISH_MS 30000 /* for the issuer's answer, in another process */
 
 static struct mo_accounts *all_of(const struct mo_api *api)
 {
@@ -269,6 +272,26 @@ static void on_finished(void *ctx, const char *server, const struct mo_err *why)
     mo_api_reply(j, "text/html; charset=utf-8");
 }
 
+/* No sign-in waits here for this answer. Another process may have begun it. */
+static void finish_elsewhere(struct mo_api *api, struct mo_req *rq)
+{
+    static const struct mo_api_question q = {
+        .absent = MO_API_NOT_OPEN,
+        .is_only = true,
+        .ms = FINISH_MS,
+        .ctype = "text/html; charset=utf-8",
+        .status = 403,
+        .code = "sign_in_refused",
+        .none = "no sign-in of yours waits for this answer; begin again",
+    };
+
+    if (mo_api_asks_others(api, rq))
+        mo_api_ask_everywhere(api, rq, mo_span(NULL, 0), &q);
+    else
+        mo_req_problem(rq, rq->from ? MO_API_NOT_OPEN : q.status, q.code,
+                       q.none);
+}
+
 static void on_finish(void *ctx, struct mo_req *rq)
 {
     struct mo_api *api = ctx;
@@ -282,7 +305,7 @@ static void on_finish(void *ctx, struct mo_req *rq)
                        "another site cannot finish a sign-in");
         return;
     }
-    if (api->elsewhere && state.n && !mo_req_is_inner(rq) &&
+    if (api->elsewhere && state.n && !mo_req_is_inner(rq) && !rq->from &&
         api->elsewhere(api->elsewhere_ctx, rq, state, mo_span(NULL, 0)))
         return;
     all = accounts_of(api, rq);
@@ -291,7 +314,7 @@ static void on_finish(void *ctx, struct mo_req *rq)
         return;
     (void)mo_buf_puts(&j->arg, rq->who);
     if (mo_accounts_finish(all, rq->who, rq->query, on_finished, j, &e) < 0)
-        refuse(j, &e);
+        finish_elsewhere(api, mo_api_take(j));
 }
 
 int mo_api_connections_routes(struct mo_site *s, struct mo_api *api)
@@ -303,7 +326,7 @@ int mo_api_connections_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_DELETE, "/api/connections/{name}", .body = change,
          .max = NAME_MAX_, .arg = DISCONNECT},
         {MO_HTTP_GET, "/connections/callback", 0, on_callback},
-        {MO_HTTP_GET, "/connections/finish", 0, on_finish},
+        {MO_HTTP_GET, "/connections/finish", MO_ROUTE_WORKERS, on_finish},
     };
 
     return mo_site_add(s, routes, MO_COUNT(routes), api);

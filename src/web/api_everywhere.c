@@ -1,28 +1,24 @@
 #include "web/api_everywhere.h"
 
-#include <stdio.h>
-
 #include "peer/others.h"
 #include "web/api_job.h"
 
-#define URL_MAX   1024
+#define URL_MAX   ((size_t)32 * 1024)
 #define FACTS_MAX ((size_t)16 * 1024)
 #define LIST_MAX  ((size_t)64 * 1024 * 1024)
 
 struct round { /* one request to all others */
     struct mo_api *api;
-    struct mo_api_job *job;
+    struct mo_api_job *job; /* NULL: answered */
     bool is_list;
     const char *method;
+    struct mo_api_question about;
     unsigned waiting;
     unsigned silent; /* of them gave no answer */
-    char url[URL_MAX];
-    struct mo_buf facts, body;
+    struct mo_buf url, facts, body;
     struct mo_buf items;   /* elements of the list, with commas */
     struct mo_buf changed; /* the same, of changed tools */
-    const char *none;      /* no process has it */
-    int absent;            /* status of a process that does not have it */
-    int status;            /* of the process that has the call; 0: none yet */
+    int status;            /* of the process that has it; 0: none yet */
     struct mo_buf answer;
 };
 
@@ -33,6 +29,7 @@ bool mo_api_asks_others(const struct mo_api *api, const struct mo_req *rq)
 
 static void round_free(struct round *r)
 {
+    mo_buf_fini(&r->url);
     mo_buf_fini(&r->facts);
     mo_buf_fini(&r->body);
     mo_buf_fini(&r->items);
@@ -84,9 +81,9 @@ static void add_items(struct round *r, struct mo_span json)
             add_item(&r->changed, at.val);
 }
 
-static void reply_list(struct round *r)
+static void reply_list(struct round *r, struct mo_api_job *j)
 {
-    struct mo_buf *out = &r->job->out;
+    struct mo_buf *out = &j->out;
 
     (void)mo_buf_puts(out, "{\"approvals\":[");
     (void)mo_buf_span(out, mo_buf_view(&r->items));
@@ -95,32 +92,43 @@ static void reply_list(struct round *r)
     (void)mo_buf_puts(out, "]}");
     if (!out->err)
         out->err = r->items.err ? r->items.err : r->changed.err;
-    mo_api_reply(r->job, "application/json");
+    mo_api_reply(j, "application/json");
 }
 
-static void reply_decision(struct round *r)
+static void reply_answer(struct round *r, struct mo_api_job *j)
 {
     if (r->status) {
-        r->job->status = r->status;
-        (void)mo_buf_span(&r->job->out, mo_buf_view(&r->answer));
-        mo_api_reply(r->job, r->status < 300 ? "application/json"
-                                             : "application/problem+json");
+        j->status = r->status;
+        (void)mo_buf_span(&j->out, mo_buf_view(&r->answer));
+        mo_api_reply(j, r->status < 300 ? r->about.ctype
+                                        : "application/problem+json");
     } else if (r->silent) {
-        mo_api_problem(r->job, 503, "unavailable",
+        mo_api_problem(j, 503, "unavailable",
                        "another server did not answer, and it may be there; "
                        "try again");
     } else {
-        mo_api_problem(r->job, 404, "not_found", r->none);
+        mo_api_problem(j, r->about.status, r->about.code, r->about.none);
     }
 }
 
-static void end_round(struct round *r)
+static void reply(struct round *r)
 {
-    if (r->is_list)
-        reply_list(r);
-    else
-        reply_decision(r);
-    round_free(r);
+    struct mo_api_job *j = mo_take_ptr(&r->job);
+
+    if (j && r->is_list)
+        reply_list(r, j);
+    else if (j)
+        reply_answer(r, j);
+}
+
+/* One process less is waited for. */
+static void end_one(struct round *r)
+{
+    r->waiting--;
+    if (r->waiting == 0 || (r->status && r->about.is_only))
+        reply(r);
+    if (r->waiting == 0)
+        round_free(r);
 }
 
 static void on_answer(void *ctx, int status, struct mo_span body)
@@ -131,14 +139,13 @@ static void on_answer(void *ctx, int status, struct mo_span body)
         r->silent++;
     else if (r->is_list && status == 200)
         add_items(r, body);
-    else if (!r->is_list && status != r->absent &&
+    else if (!r->is_list && status != r->about.absent &&
              (!r->status || status < 300)) {
         r->status = status;
         mo_buf_reset(&r->answer);
         (void)mo_buf_span(&r->answer, body);
     }
-    if (--r->waiting == 0)
-        end_round(r);
+    end_one(r);
 }
 
 static void on_others(void *ctx, const struct mo_other *v, size_t n,
@@ -147,9 +154,10 @@ static void on_others(void *ctx, const struct mo_other *v, size_t n,
     struct round *r = ctx;
     struct mo_relay_ask q = {
         .method = r->is_list ? "GET" : r->method,
-        .url = r->url,
+        .url = mo_buf_cstr(&r->url),
         .facts = mo_buf_view(&r->facts),
         .body = r->is_list ? mo_span(NULL, 0) : mo_buf_view(&r->body),
+        .ms = r->about.ms,
     };
     struct mo_err e;
 
@@ -162,30 +170,28 @@ static void on_others(void *ctx, const struct mo_other *v, size_t n,
         else
             r->silent++;
     }
-    if (--r->waiting == 0)
-        end_round(r);
+    end_one(r);
 }
 
 static struct round *round_new(struct mo_api *api, struct mo_req *rq)
 {
     struct round *r = mo_new(struct round);
-    struct mo_span target = rq->head->target;
 
     if (!r)
         return NULL;
     r->api = api;
     r->method = mo_http_method_name(rq->head->method);
+    mo_buf_init(&r->url, URL_MAX);
     mo_buf_init(&r->facts, FACTS_MAX);
     mo_buf_init(&r->body, LIST_MAX);
     mo_buf_init(&r->items, LIST_MAX);
     mo_buf_init(&r->changed, LIST_MAX);
     mo_buf_init(&r->answer, LIST_MAX);
-    if (target.n >= sizeof(r->url) ||
+    if (mo_buf_span(&r->url, rq->head->target) < 0 ||
         mo_relay_facts(api->relay, rq, &r->facts) < 0) {
         round_free(r);
         return NULL;
     }
-    (void)snprintf(r->url, sizeof(r->url), "%.*s", (int)target.n, target.p);
     return r;
 }
 
@@ -214,17 +220,17 @@ void mo_api_list_everywhere(struct mo_api *api, struct mo_req *rq,
     start_round(r, rq);
 }
 
-static void ask_everywhere(struct mo_api *api, struct mo_req *rq,
-                           struct mo_span body, const char *none, int absent)
+void mo_api_ask_everywhere(struct mo_api *api, struct mo_req *rq,
+                           struct mo_span body,
+                           const struct mo_api_question *about)
 {
     struct round *r = round_new(api, rq);
 
     if (!r) {
-        mo_req_problem(rq, 404, "not_found", none);
+        mo_req_problem(rq, about->status, about->code, about->none);
         return;
     }
-    r->none = none;
-    r->absent = absent;
+    r->about = *about;
     (void)mo_buf_span(&r->body, body);
     start_round(r, rq);
 }
@@ -232,11 +238,24 @@ static void ask_everywhere(struct mo_api *api, struct mo_req *rq,
 void mo_api_decide_everywhere(struct mo_api *api, struct mo_req *rq,
                               struct mo_span body, const char *none)
 {
-    ask_everywhere(api, rq, body, none, 404);
+    const struct mo_api_question q = {.absent = 404,
+                                      .ctype = "application/json",
+                                      .status = 404,
+                                      .code = "not_found",
+                                      .none = none};
+
+    mo_api_ask_everywhere(api, rq, body, &q);
 }
 
 void mo_api_ask_holder(struct mo_api *api, struct mo_req *rq,
                        struct mo_span body, const char *none)
 {
-    ask_everywhere(api, rq, body, none, MO_API_NOT_OPEN);
+    const struct mo_api_question q = {.absent = MO_API_NOT_OPEN,
+                                      .is_only = true,
+                                      .ctype = "application/json",
+                                      .status = 404,
+                                      .code = "not_found",
+                                      .none = none};
+
+    mo_api_ask_everywhere(api, rq, body, &q);
 }

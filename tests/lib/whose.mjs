@@ -275,6 +275,6 @@ export async function connect(url, as, name, login, how = {}) {
   const page = await (await fetch(back)).text();
   const next = /url=([^"]+)"/.exec(page)?.[1].replaceAll('&amp;', '&');
   if (!next) return { status: 0, page };
-  const done = await fetch(new URL(next, url), { headers: how.as ?? as });
+  const done = await fetch(new URL(next, how.at ?? url), { headers: how.as ?? as });
   return { status: done.status, text: await done.text(), there, back, next };
 }
