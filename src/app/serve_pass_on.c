@@ -1,4 +1,5 @@
-/* serve_pass_on.c - requests that come to another worker than they are for.
+/* serve_pass_on.c - requests that come to another worker than they are for;
+ * those of polling clients of another server: serve_polls.c.
  *
  * Each request of a polling Socket.IO client may come to another worker, and so
  * may a request about a conversation. The first letter of a socket's id names
@@ -95,7 +96,7 @@ static void on_data(void *ctx, struct mo_span data)
 
 /* Without its worker a socket's session is unknown; the client opens another.
  */
-static void refuse(struct mo_req *rq)
+void mo_serve_unknown_sid(struct mo_req *rq)
 {
     mo_req_reply(rq, 400, "application/json",
                  MO_SPAN("{\"code\":1,\"message\":\"Session ID unknown\"}"));
@@ -108,7 +109,7 @@ static void refuse_forward(struct forward *f)
                        "the conversation is open in a worker that does not "
                        "answer; try again");
     else
-        refuse(f->rq);
+        mo_serve_unknown_sid(f->rq);
 }
 
 static void on_done(void *ctx, const struct mo_err *why)
@@ -311,7 +312,7 @@ static void on_dialled(void *ctx, struct mo_stream *s, const struct mo_err *why)
     if (rq)
         rq->gone = NULL;
     if (rq && !s)
-        refuse(rq);
+        mo_serve_unknown_sid(rq);
     else if (rq && mo_req_take(rq, &client, &parts[1], &e) < 0)
         mo_req_abort(rq);
     if (!client) {
@@ -407,15 +408,36 @@ static struct forward *forward_new(struct server *s, struct mo_req *rq,
     return f;
 }
 
+/* The worker beside this one that has the session of that id; 0: none. It has
+ * another name after a restart, and the session is lost then. */
+static unsigned worker_of_sid(const struct server *s, struct mo_span sid,
+                              struct mo_span home)
+{
+    const char *at = strchr(letters, sid.p[0]);
+    unsigned to = at && sid.p[0] ? (unsigned)(at - letters) + 1 : 0;
+    char name[MO_INSTANCE_MAX] = "";
+
+    if (to == 0 || to > s->worker.count || to == s->worker.number)
+        return 0;
+    return home.n == 0 || (mo_worker_named(&s->worker, to, name) &&
+                           mo_span_is(home, name))
+               ? to
+               : 0;
+}
+
 static bool elsewhere(void *ctx, struct mo_req *rq, struct mo_span sid)
 {
     struct server *s = ctx;
-    const char *at = strchr(letters, sid.p[0]);
-    unsigned to = at && sid.p[0] ? (unsigned)(at - letters) + 1 : 0;
+    struct mo_span home = sid;
+    unsigned to;
 
-    if (to == 0 || to > s->worker.count || mo_req_is_inner(rq) ||
+    (void)mo_span_cut(&home, '.');
+    if (rq->from || mo_req_is_inner(rq) ||
         (rq->head->method != MO_HTTP_GET && rq->head->method != MO_HTTP_POST))
         return false;
+    to = worker_of_sid(s, sid, home);
+    if (to == 0)
+        return mo_serve_poll_pass(s, rq, home);
     if (rq->head->upgrade)
         return tunnel_open(s, rq, to);
     if (!forward_new(s, rq, to))
@@ -549,9 +571,9 @@ void mo_serve_pass_on_api(struct server *s)
 
 void mo_serve_pass_on_opts(struct server *s, struct mo_eiod_opts *o)
 {
-    if (!s->worker.number)
-        return;
-    o->mark = letters[s->worker.number - 1];
+    if (s->worker.number)
+        o->mark = letters[s->worker.number - 1];
+    o->home = mo_serve_poll_home;
     o->elsewhere = elsewhere;
     o->elsewhere_ctx = s;
 }

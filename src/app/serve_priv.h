@@ -89,7 +89,7 @@ void mo_serve_publish(void *ctx); /* ctx: struct server */
 
 /* --- serve_pass_on.c: requests for other workers -------------------------- */
 
-/* Requests for sockets of other workers go there. */
+/* Requests for sockets of other workers and servers go there. */
 void mo_serve_pass_on_opts(struct server *s, struct mo_eiod_opts *o);
 /* Requests about conversations, sign-ins and questions of other workers go
  * there, and they are told who has connected to a server. */
@@ -104,6 +104,15 @@ void mo_serve_catch_up(void *ctx); /* before a request; ctx: struct server */
 void mo_serve_pass_on_stop(struct server *s, uint64_t grace_ms);
 bool mo_serve_pass_on_stopped(const struct server *s);
 void mo_serve_end_clients(struct server *s); /* serve.c */
+void mo_serve_unknown_sid(struct mo_req *rq);
+
+/* --- serve_polls.c: polling clients of other servers ---------------------- */
+
+/* The name of this process; NULL: others cannot reach it. ctx: struct server */
+const char *mo_serve_poll_home(void *ctx);
+/* Passes a request to the process of that name. False: it cannot be. */
+bool mo_serve_poll_pass(struct server *s, struct mo_req *rq,
+                        struct mo_span home);
 
 /* --- serve_views.c: /mcp/NAME -------------------------------------------- */
 

@@ -174,7 +174,7 @@ static void open_polling(struct mo_eiod *d, struct mo_req *rq)
 static bool is_elsewhere(struct mo_eiod *d, struct mo_req *rq,
                          struct mo_span sid)
 {
-    return d->o.mark && sid.n > 0 && sid.p[0] != d->o.mark &&
+    return d->o.elsewhere && sid.n > 0 &&
            d->o.elsewhere(d->o.elsewhere_ctx, rq, sid);
 }
 

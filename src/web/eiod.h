@@ -24,7 +24,7 @@ struct mo_eiod;
 struct mo_eng {
     void *data;           /* for the owner */
     struct mo_span query; /* of the handshake, still percent-encoded */
-    char sid[28];
+    char sid[64];
     char peer[64];
     char who[MO_REQ_CALLER_MAX];    /* who opened it; nobody else may use it */
     char caller[MO_REQ_CALLER_MAX]; /* as in struct mo_req, as is role */
@@ -41,9 +41,12 @@ struct mo_eiod_opts {
     size_t max_payload;          /* default 1,000,000, as in engine.io */
     size_t max_queue;            /* default 4 MiB */
     /* For several processes behind one address: the ids of our sessions begin
-     * with `mark`. A request for another one is given to elsewhere(),
-     * which answers it if it returns true. 0: there is one process. */
+     * with `mark`, unless it is 0, and end with "." and home(), unless that is
+     * NULL; at most 32 bytes. A request for a session that is not here is given
+     * to elsewhere(), which answers it if it returns true. NULL: there is one
+     * process. */
     char mark;
+    const char *(*home)(void *ctx);
     bool (*elsewhere)(void *ctx, struct mo_req *rq, struct mo_span sid);
     void *elsewhere_ctx;
     void (*on_open)(void *ctx, struct mo_eng *g);

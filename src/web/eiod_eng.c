@@ -313,6 +313,20 @@ void mo_eng_close(struct mo_eng *pub, uint16_t code, const char *reason)
     mo_eiod_engine_close(g, code, reason);
 }
 
+/* Unguessable, and says which process has the session. */
+static void make_sid(const struct mo_eiod *d, char *sid, size_t max)
+{
+    const char *home = d->o.home ? d->o.home(d->o.elsewhere_ctx) : NULL;
+    size_t n;
+
+    mo_random_token(sid, SID_BYTES);
+    if (d->o.mark)
+        sid[0] = d->o.mark;
+    n = strlen(sid);
+    if (home)
+        (void)snprintf(sid + n, max - n, ".%s", home);
+}
+
 struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
 {
     struct engine *g = mo_new(struct engine);
@@ -321,9 +335,7 @@ struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
     if (!g)
         return NULL;
     query = mo_strndup(rq->query.p, rq->query.n);
-    mo_random_token(g->pub.sid, SID_BYTES);
-    if (d->o.mark)
-        g->pub.sid[0] = d->o.mark;
+    make_sid(d, g->pub.sid, sizeof(g->pub.sid));
     if (!query ||
         mo_map_put(&d->sessions, mo_span_cstr(g->pub.sid), g, NULL) < 0) {
         mo_free(query);

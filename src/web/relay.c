@@ -449,18 +449,29 @@ static bool is_listening(const struct mo_req *rq)
                       "subscriptions/listen");
 }
 
-/* A stream that carries only notifications would delay the end. */
+/* A Socket.IO client waits for events. */
+static bool is_poll(const struct mo_req *rq)
+{
+    return rq->head->method == MO_HTTP_GET &&
+           mo_span_starts(rq->path, MO_SPAN("/socket.io/"));
+}
+
+/* A stream that carries only notifications would delay the end, and so would a
+ * poll: its client connects to another server. */
 static void end_listening(struct mo_relay *r)
 {
     mo_list_each_entry (p, &r->passes, struct pass, node) {
         struct mo_req *rq = p->rq;
 
-        if (!rq || !p->streaming || !is_listening(rq))
+        if (!rq || !(p->streaming ? is_listening(rq) : is_poll(rq)))
             continue;
         p->rq = NULL;
         rq->data = NULL;
         rq->gone = NULL;
-        mo_req_end(rq);
+        if (p->streaming)
+            mo_req_end(rq);
+        else
+            mo_req_abort(rq);
         mo_httpu_cancel(p->x);
     }
 }

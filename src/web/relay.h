@@ -42,8 +42,8 @@ struct mo_relay_opts {
 int mo_relay_open(struct mo_loop *l, const struct mo_relay_opts *o,
                   struct mo_relay **out, struct mo_err *e);
 /* No further requests of others, and the end of passed requests whose answers
- * carry only notifications; drained(ctx) once, later, when the running
- * ones have been answered or the time is over. */
+ * carry only notifications, and of polls; drained(ctx) once, later, when the
+ * running ones have been answered or the time is over. */
 void mo_relay_stop(struct mo_relay *r, uint64_t grace_ms,
                    void (*drained)(void *ctx), void *ctx);
 /* After that, when the clients of all passed requests are gone. */

@@ -567,7 +567,8 @@ static void add_routes(struct mo_site *s)
         {MO_HTTP_GET, "/readyz", 0, on_readyz},
         {MO_HTTP_GET, "/health", 0, on_readyz},
         {MO_HTTP_GET, "/metrics", 0, on_metrics},
-        {MO_HTTP_OTHER, "/socket.io/", MO_ROUTE_PREFIX, on_sio},
+        {MO_HTTP_OTHER, "/socket.io/", MO_ROUTE_PREFIX | MO_ROUTE_WORKERS,
+         on_sio},
     };
 
     (void)mo_site_add(s, fixed, MO_COUNT(fixed) - (s->sio ? 0 : 1), s);

@@ -18,14 +18,14 @@ export const run = (command) => ({ name: 'execute_command', args: { command } })
 
 /** One tab: what it was told, in order, and what it can do. */
 export class Tab {
-  constructor(house, { session, model, early, headers = house.headers, auth } = {}) {
+  constructor(house, { session, model, early, headers = house.headers, auth, transports = ['websocket'], reconnection = false } = {}) {
     this.session = session ?? `s-${process.pid}-${++people}`;
     house.sessions.add(this.session);
     this.events = []; // [name, ...args]
     this.waiters = [];
     this.socket = io(`http://127.0.0.1:${house.server.port}`, {
       query: { sessionId: this.session, ...(model && { model }) },
-      transports: ['websocket'], forceNew: true, reconnection: false,
+      transports, forceNew: true, reconnection,
       extraHeaders: headers, ...(auth && { auth }),
     });
     const saw = (...event) => {
