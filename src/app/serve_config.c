@@ -216,8 +216,10 @@ static void on_watch(struct mo_timer *t)
     struct server *s = mo_container_of(t, struct server, watch);
 
     check_helper(s);
-    if (mo_config_stale(s->config))
+    if (mo_config_stale(s->config)) {
         mo_serve_reload(s, "file");
+        mo_worker_found(&s->worker);
+    }
     mo_timer_start(s->loop, t, MO_RELOAD_WATCH_MS);
 }
 

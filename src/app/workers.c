@@ -155,6 +155,7 @@ static void become_worker(struct parent *p, unsigned i, int control,
                            .control = control,
                            .shared = p->shared,
                            .written = atomic_load(&p->shared->common.written),
+                           .found = atomic_load(&p->shared->common.found),
                            .common = &p->shared->common};
 }
 
@@ -519,6 +520,21 @@ bool mo_worker_is_behind(struct mo_worker *w)
 
     w->written = now;
     return is_behind;
+}
+
+void mo_worker_found(struct mo_worker *w)
+{
+    if (w->number && atomic_fetch_add(&w->common->found, 1) == w->found)
+        w->found++;
+}
+
+bool mo_worker_is_told(struct mo_worker *w)
+{
+    unsigned now = w->number ? atomic_load(&w->common->found) : w->found;
+    bool is_told = now != w->found;
+
+    w->found = now;
+    return is_told;
 }
 
 void mo_worker_settled(struct mo_worker *w)

@@ -66,9 +66,10 @@ struct mo_workers_common {
     atomic_uint grants;               /* changes of personal tokens */
     atomic_uint rules;                /* changes of remembered rules */
     atomic_uint written;              /* of the configuration */
-    atomic_uint pins;                 /* of pinned definitions of tools */
-    atomic_uint learnt;               /* of what the router has learnt */
-    struct mo_lists_shared lists;     /* of what servers offer */
+    atomic_uint found;  /* changes of its files that a worker has noticed */
+    atomic_uint pins;   /* of pinned definitions of tools */
+    atomic_uint learnt; /* of what the router has learnt */
+    struct mo_lists_shared lists; /* of what servers offer */
     /* Which worker opened a conversation last, by a hash of its id; 0: none.
      * A hint: one that does not have it open says so. */
     atomic_uchar homes[MO_WORKERS_HOMES];
@@ -86,6 +87,7 @@ struct mo_worker {
     struct mo_workers_common *common; /* NULL: there are no workers */
     struct mo_watch *watch;
     unsigned written; /* of common, as far as the file was read */
+    unsigned found;   /* the same */
     void (*order)(void *ctx, int signo);
     void (*publish)(void *ctx);
     void (*told)(void *ctx, struct mo_span text);
@@ -128,6 +130,11 @@ void mo_worker_listens(struct mo_worker *w);
 void mo_worker_wrote(struct mo_worker *w);
 /* True, once, if another one has written it since. */
 bool mo_worker_is_behind(struct mo_worker *w);
+/* It has noticed that somebody changed a file of the configuration, and read
+ * it. The others read it before their next request. */
+void mo_worker_found(struct mo_worker *w);
+/* True, once, if another one has noticed it since. */
+bool mo_worker_is_told(struct mo_worker *w);
 /* The name by which the others find its sockets (session/instance.h). */
 void mo_worker_name(struct mo_worker *w, const char *instance);
 /* False: there is no such worker, or it has no name yet. number: from 1. */
