@@ -121,8 +121,8 @@ static void on_done(void *ctx, const struct mo_err *why)
     if (why || mo_buf_err(&f->answer))
         refuse_forward(f);
     else
-        mo_req_reply(f->rq, f->status, f->type[0] ? f->type : "text/plain",
-                     mo_buf_view(&f->answer));
+        mo_req_reply_long(f->rq, f->status, f->type[0] ? f->type : "text/plain",
+                          mo_buf_view(&f->answer));
 }
 
 static bool is_header(struct mo_span name, const char *want)
@@ -537,6 +537,8 @@ void mo_serve_catch_up(void *ctx)
         return;
     if (mo_worker_is_behind(&s->worker))
         mo_serve_reload(s, "api");
+    else if (mo_worker_is_told(&s->worker) && mo_config_stale(s->config))
+        mo_serve_reload(s, "file");
     if (s->gateway)
         mo_gateway_catch_up(mo_gateway_setup_gateway(s->gateway));
 }

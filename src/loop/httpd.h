@@ -178,6 +178,10 @@ void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value);
  * there is no body. */
 void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
                   struct mo_span body);
+/* The same for a body of any length, which is sent as the client reads it. It
+ * must stay until `gone`. */
+void mo_req_reply_long(struct mo_req *rq, int status, const char *ctype,
+                       struct mo_span body);
 /* An application/problem+json answer with a stable code. */
 void mo_req_problem(struct mo_req *rq, int status, const char *code,
                     const char *detail);

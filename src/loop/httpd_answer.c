@@ -8,8 +8,9 @@
 #include "codec/json/json.h"
 #include "loop/httpd_priv.h"
 
-#define PROBLEM_MAX ((size_t)1024) /* body of a problem answer, bytes */
-#define CROWD_MAX   16u            /* see crowd_max() */
+#define PROBLEM_MAX ((size_t)1024)        /* body of a problem answer, bytes */
+#define CROWD_MAX   16u                   /* see crowd_max() */
+#define PART        ((size_t)1024 * 1024) /* of a long answer */
 
 static void put_date(struct mo_httpd *h)
 {
@@ -237,6 +238,39 @@ void mo_req_end(struct mo_req *rq)
         (c->sized && !is_head(c) && c->left))
         mo_stream_close(c->s, NULL);
     finished_answer(c);
+}
+
+/* Sends the next parts of a long answer, until the kernel takes no more. */
+static void send_parts(struct mo_req *rq)
+{
+    struct conn *c = conn_of(rq);
+
+    while (c->rest.n && mo_req_queued(rq) == 0) {
+        struct mo_span part =
+            mo_span_take(&c->rest, c->rest.n < PART ? c->rest.n : PART);
+
+        if (mo_req_write(rq, part) < 0) {
+            mo_req_abort(rq);
+            return;
+        }
+    }
+    if (c->rest.n == 0 && c->streaming)
+        mo_req_end(rq);
+}
+
+void mo_req_reply_long(struct mo_req *rq, int status, const char *ctype,
+                       struct mo_span body)
+{
+    struct conn *c = conn_of(rq);
+
+    if (body.n <= PART || is_head(c)) {
+        mo_req_reply(rq, status, ctype, body);
+        return;
+    }
+    mo_req_start_sized(rq, status, ctype, body.n);
+    c->rest = body;
+    mo_req_on_drain(rq, send_parts);
+    send_parts(rq);
 }
 
 void mo_req_abort(struct mo_req *rq)

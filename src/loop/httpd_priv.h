@@ -47,6 +47,7 @@ struct conn {
     size_t body_max;
     uint64_t parts_max, parts; /* bytes of the body, in parts */
     uint64_t left;             /* of a sized answer, not written yet */
+    struct mo_span rest;       /* of a long answer; borrowed */
     unsigned requests;
     int status; /* of the answer; 0 before it */
     enum phase phase;

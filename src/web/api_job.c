@@ -11,8 +11,6 @@
 /* Sessions of one person that a search looks at: so many fit into j->arg. */
 #define SESSIONS_MAX (unsigned)(MO_API_ARG_MAX / (MO_SESSION_ID_MAX + 1))
 
-#define PART ((size_t)1024 * 1024) /* of a large answer */
-
 static void job_free(struct mo_api_job *j)
 {
     mo_buf_fini(&j->out);
@@ -87,41 +85,6 @@ static bool begin(struct mo_api_job *j)
     return false;
 }
 
-/* Sends the next parts of a large answer, until the kernel takes no more. */
-static void send_parts(struct mo_req *rq)
-{
-    struct mo_api_job *j = rq->data;
-
-    while (j->sent < j->out.len && mo_req_queued(rq) == 0) {
-        struct mo_span part =
-            mo_span_head(mo_span_skip(mo_buf_view(&j->out), j->sent), PART);
-
-        j->sent += part.n;
-        if (mo_req_write(rq, part) < 0) {
-            mo_req_abort(rq);
-            return;
-        }
-    }
-    if (j->sent == j->out.len && !j->ended) {
-        j->ended = true;
-        mo_req_end(rq);
-    }
-}
-
-/* An answer that does not fit into the queue of a connection. */
-static void reply_in_parts(struct mo_api_job *j, const char *ctype)
-{
-    struct mo_req *rq = j->rq;
-
-    mo_req_start_sized(rq, j->status, ctype, j->out.len);
-    if (rq->head->method == MO_HTTP_HEAD) {
-        mo_req_end(rq);
-        return;
-    }
-    mo_req_on_drain(rq, send_parts);
-    send_parts(rq);
-}
-
 void mo_api_reply(struct mo_api_job *j, const char *ctype)
 {
     int bad = mo_buf_err(&j->out);
@@ -130,10 +93,8 @@ void mo_api_reply(struct mo_api_job *j, const char *ctype)
         return;
     if (bad)
         mo_req_problem(j->rq, 500, "too_big", "the answer is too big");
-    else if (j->out.len > PART)
-        reply_in_parts(j, ctype);
     else
-        mo_req_reply(j->rq, j->status, ctype, mo_buf_view(&j->out));
+        mo_req_reply_long(j->rq, j->status, ctype, mo_buf_view(&j->out));
 }
 
 void mo_api_problem(struct mo_api_job *j, int status, const char *code,

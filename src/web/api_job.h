@@ -59,8 +59,6 @@ struct mo_api_job {
     struct mo_jw w;     /* writes `out` */
     struct mo_budget_ask budget;
     struct mo_buf out;
-    size_t sent; /* of a large answer */
-    bool ended;  /* likewise */
 };
 
 /* NULL: the request has been answered already (no memory, not ready). */
