@@ -35,8 +35,8 @@ const since = (tab, n) => tab.events.slice(n)
   .filter((name, i, all) => name !== 'agent:delta' || all[i - 1] !== name);
 
 /** f(house, hold) in a house of its own; what is still held then is let go. */
-async function live(config, f) {
-  const house = await House.start({ env: ENV, config });
+async function live(config, f, oneProcess) {
+  const house = await House.start({ env: ENV, config, oneProcess });
   const held = [];
   try {
     await f(house, () => {
@@ -80,7 +80,7 @@ test('what was said is kept before the answer is heard', async () => {
     await late.event('agent:response'); // on a connection of its own
     assert.equal(late.events.filter(([e]) => e === 'agent:delta').map(([, d]) => d.text).join(''),
       'an answer in pieces');
-  });
+  }, 'another process needs the lease, which is in the locked file');
 });
 
 test('results are kept before the answer to them is heard', async () => {

@@ -1,8 +1,13 @@
 // Our death at every point of a turn, and the next morning: what was
 // acknowledged is there, nothing ran twice, what nobody knows is said.
 import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { programsInBoxes } from '../lib/outside.mjs';
 import { until, within } from './server.mjs';
 import { House, run } from './talk_kit.mjs';
 
@@ -123,6 +128,28 @@ test('messages in line survive, in order and once', async () => {
     assert.deepEqual(said.map((m) => m.blocks[0].text), ['one', 'two', 'three', 'four']);
     assert.deepEqual(said.slice(1, 3).map((m) => m.id), [two.messageId, three.messageId]);
   } finally {
+    await house.stop();
+  }
+});
+
+test('a box that dies while its conversation opens is replaced', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'mo-opening-'));
+  mkdirSync(join(dir, 'seen'), { mode: 0o755 });
+  const house = await House.start({ dir, config: {
+    sandbox: { driver: 'native', warm: 0, mounts: [`${dir}/seen:/seen`] },
+    mcpServers: { slow: { command: 'sh', args: ['-c', 'sleep 4'] } }, // its list is waited for
+  } });
+  try {
+    const tab = house.tab();
+    let inside = [];
+    await until(() => (inside = programsInBoxes(new RegExp(`${dir.split('/').at(-1)}/seen`), '/seen')).length, 'its box');
+    inside.forEach((pid) => process.kill(pid, 'SIGKILL'));
+    const { ready } = await tab.ready();
+    assert.ok(ready.tools.some((t) => t.name === 'execute_command'), 'with the tools of the next one');
+    assert.equal((await house.inBox(tab, 'echo here')).trim(), 'here');
+    assert.equal(tab.count('error'), 0);
+  } finally {
+    house.server.fresh.children += 2; // of the slow server
     await house.stop();
   }
 });

@@ -71,9 +71,8 @@ async function read(session) {
 }
 
 async function metrics() {
-  const text = await (await fetch(`http://127.0.0.1:${house.server.port}/metrics`)).text();
-  const of = (kind) => Number(new RegExp(`^mo_model_tool_tokens_total\\{kind="${kind}"\\} (\\S+)`, 'm').exec(text)?.[1] ?? 0);
-  return { sent: of('sent'), plain: of('plain') };
+  const of = async (kind) => (await house.server.metric(`mo_model_tool_tokens_total{kind="${kind}"}`)) ?? 0;
+  return { sent: await of('sent'), plain: await of('plain') };
 }
 
 test('plain calls with all tools: nothing is saved, and nothing is stored', async () => {

@@ -48,3 +48,19 @@ export const processesOf = (uid) =>
       return false;
     }
   });
+
+/** The programs (their ids) in native boxes where a directory of that name is
+ *  mounted at `place`. */
+export function programsInBoxes(name, place) {
+  const of = (pid, file) => {
+    try {
+      return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+    } catch {
+      return '';
+    }
+  };
+  return readdirSync('/proc').filter((p) => /^\d+$/.test(p) && /mo-toolbox/.test(of(p, 'cmdline'))).filter((p) => {
+    const mounts = of(p, 'mountinfo');
+    return name.test(mounts) && mounts.includes(` ${place} `);
+  }).map(Number);
+}

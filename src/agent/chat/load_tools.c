@@ -29,6 +29,7 @@ _Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");
 #define LOAD_MS    10000
 #define OURS_MAX   ((size_t)256 * 1024)
 #define BEFORE_MAX ((size_t)1024 * 1024)
+#define BOXES_MAX  3 /* that may end while their tools are read */
 
 /* --- changed tools ------------------------------------------------------- */
 
@@ -147,7 +148,8 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
 
 struct tool_load {
     struct chat *chat;
-    bool reading; /* waits for the lists of servers; else for the catalogue */
+    bool reading;   /* waits for the lists of servers; else for the catalogue */
+    unsigned boxes; /* that have ended meanwhile */
     struct mo_gw_read read; /* the request to the gateway */
     struct mo_later later;  /* starts the load without a list request */
 };
@@ -191,11 +193,42 @@ static void add_blocked_tools(struct chat *c)
 }
 
 /* The catalogue is loaded; report missing tools. */
+static void load_catalog(struct tool_load *g);
+static void on_tools_loaded(void *ctx, const struct mo_err *why);
+
+static void on_next_box(void *ctx, const struct mo_session_info *info,
+                        const struct mo_err *why)
+{
+    struct tool_load *g = ctx;
+
+    if (info)
+        g->chat->info = *info;
+    if (why)
+        g->boxes = BOXES_MAX; /* there is none */
+    if (why)
+        on_tools_loaded(g, why);
+    else
+        load_catalog(g);
+}
+
+/* A box that ends while the conversation opens is replaced like any other:
+ * nobody is sent away for it. */
+static bool take_next_box(struct tool_load *g)
+{
+    struct chat *c = g->chat;
+    struct mo_err e;
+
+    return c->state == CHAT_OPENING && c->hold && g->boxes++ < BOXES_MAX &&
+           mo_session_use(c->hold, on_next_box, g, &e) == 0;
+}
+
 static void on_tools_loaded(void *ctx, const struct mo_err *why)
 {
     struct tool_load *g = ctx;
     struct chat *c = g->chat;
 
+    if (why && take_next_box(g))
+        return;
     mo_free(g);
     c->tool_load = NULL;
     if (why == NULL) {
