@@ -49,17 +49,17 @@ const version = (frame) => frame.subarray(9, 9 + frame.readUInt32BE(5)).toString
 
 test('a peer without a version in common gets nothing, and the log says why', { skip }, async () => {
   const all = await Replicas.start({ store: 'redis', count: 1, env });
+  const other = await foreign(all, 's-foreign', [3, 4]);
   try {
-    const other = await foreign(all, 's-foreign', [3, 4]);
     all.v[0].tab({ session: 's-foreign' });
     const { server } = all.v[0];
     await until(() => /speaks versions 3 to 4 between servers, this one 1 to 2/.test(server.log), 'the log');
     const answer = await all.v[0].get('/api/approvals');
     assert.equal(answer.status, 200);
     assert.equal(other.joins.length, 0, 'nothing was sent to it');
-    assert.equal(server.log.split('speaks versions 3 to 4').length, 2, 'it is logged once');
-    await other.end();
+    assert.ok(server.log.split('speaks versions 3 to 4').length - 1 <= server.workers, 'each process logs it once');
   } finally {
+    await other.end();
     await all.stop();
   }
 });
