@@ -63,8 +63,10 @@ static void on_part_gone(void *ctx)
 
 static void close_runtime(struct server *s)
 {
-    if (s->approvals)
+    if (s->approvals) {
         mo_audit_store(mo_approvals_audit(s->approvals), NULL);
+        mo_policy_unshare(mo_approvals_policy(s->approvals));
+    }
     if (s->grants)
         mo_grants_close(mo_take_ptr(&s->grants));
     mo_runtime_close(mo_take_ptr(&s->runtime), on_part_gone, s);
@@ -241,10 +243,14 @@ static int make_api(struct server *s, struct mo_err *e)
     const struct mo_ready ready = {"sessions", mo_talk_why, &s->talk};
     const struct mo_ready home = {"mcp", mo_serve_relay_why, s};
     const struct mo_ready all = {"workers", mo_worker_why, &s->worker};
+    const struct mo_ready rules = {"rules", mo_policy_why,
+                                   mo_approvals_policy(s->approvals)};
     int rc = mo_site_ready(s->site, &ready);
 
     if (rc == 0)
         rc = mo_site_ready(s->site, &home);
+    if (rc == 0)
+        rc = mo_site_ready(s->site, &rules);
     if (rc == 0 && s->worker.number)
         rc = mo_site_ready(s->site, &all);
     s->api_stats.api = &s->api;
@@ -366,6 +372,17 @@ static void open_grants(struct server *s)
     mo_site_gate(s->site, &gate);
 }
 
+/* If this fails, rules and pins are those of this store.dir. */
+static void share_rules(struct server *s)
+{
+    struct mo_err e;
+
+    if (mo_policy_share(mo_approvals_policy(s->approvals),
+                        mo_runtime_store(s->runtime), &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "rules", &e,
+                   "not shared with other servers");
+}
+
 static void take_runtime(struct server *s, struct mo_runtime *h)
 {
     s->opening = false;
@@ -376,6 +393,8 @@ static void take_runtime(struct server *s, struct mo_runtime *h)
     }
     if (h && !s->closing)
         open_grants(s);
+    if (h && s->approvals && !s->closing)
+        share_rules(s);
     if (s->gateway)
         mo_budget_await_store(mo_gateway_setup_budget(s->gateway), false);
     if (h && s->gateway)

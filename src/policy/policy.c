@@ -40,6 +40,7 @@ struct mo_policy {
     struct mo_map known; /* server NUL tool -> hash of a good definition */
     uint64_t key0, key1; /* of that hash */
     struct mo_timer flush;
+    struct mo_shared_rows *rows; /* NULL: rules and pins are only here */
 };
 
 /* --- rules of the configuration ------------------------------------------ */
@@ -248,6 +249,12 @@ void mo_policy_share_pins(struct mo_policy *p, atomic_uint *changes)
     p->pin_changes = changes;
 }
 
+/* A rule or a pin of this process: the other servers get it. */
+static void on_own_change(void *ctx)
+{
+    mo_shared_rows_changed(((struct mo_policy *)ctx)->rows);
+}
+
 int mo_policy_load_pins(struct mo_policy *p, struct mo_err *e)
 {
     int rc = 0;
@@ -260,6 +267,8 @@ int mo_policy_load_pins(struct mo_policy *p, struct mo_err *e)
         mo_tool_pins_open(mo_loop_log(p->loop), p->cfg->store.dir, &p->pins, e);
     if (rc == 0 && p->pin_changes)
         mo_tool_pins_share(p->pins, p->pin_changes);
+    if (rc == 0 && p->rows)
+        mo_tool_pins_on_change(p->pins, on_own_change, p);
     return rc;
 }
 
@@ -388,6 +397,116 @@ void mo_policy_put_changed(struct mo_policy *p, struct mo_jw *w)
             put_changed(w, c); /* otherwise it was accepted and c is freed */
     }
     mo_jw_end(w);
+}
+
+/* --- other servers ------------------------------------------------------- */
+
+static void merge_rules(void *ctx, const struct mo_map *theirs,
+                        struct mo_shared_rows *r)
+{
+    struct mo_policy *p = ctx;
+
+    mo_remembered_rules_merge(p->remembered, theirs, r, mo_loop_log(p->loop));
+}
+
+static void merge_pins(void *ctx, const struct mo_map *theirs,
+                       struct mo_shared_rows *r)
+{
+    struct mo_policy *p = ctx;
+    struct mo_err e;
+
+    if (mo_policy_load_pins(p, &e) == 0)
+        mo_tool_pins_merge(p->pins, theirs, r);
+    else
+        mo_log_err(mo_loop_log(p->loop), MO_WARN, "pins", &e,
+                   "pins of other servers are not used");
+}
+
+int mo_policy_share(struct mo_policy *p, struct mo_store *store,
+                    struct mo_err *e)
+{
+    const struct mo_shared_kind kinds[] = {
+        {MO_REMEMBERED_RULES_KIND, merge_rules, p},
+        {MO_TOOL_PINS_KIND, merge_pins, p},
+    };
+    int rc;
+
+    if (!mo_store_is_shared(store))
+        return 0;
+    rc = mo_shared_rows_open(p->loop, store, kinds, MO_COUNT(kinds), &p->rows,
+                             e);
+    if (rc < 0)
+        return rc;
+    mo_remembered_rules_on_change(p->remembered, on_own_change, p);
+    if (p->pins)
+        mo_tool_pins_on_change(p->pins, on_own_change, p);
+    return 0;
+}
+
+void mo_policy_unshare(struct mo_policy *p)
+{
+    mo_remembered_rules_on_change(p->remembered, NULL, NULL);
+    if (p->pins)
+        mo_tool_pins_on_change(p->pins, NULL, NULL);
+    mo_shared_rows_close(mo_take_ptr(&p->rows));
+}
+
+const char *mo_policy_why(void *ctx)
+{
+    const struct mo_policy *p = ctx;
+
+    return p->rows && !mo_shared_rows_are_read(p->rows)
+               ? "the rules of the other servers are not read yet"
+               : NULL;
+}
+
+struct rule_removal {
+    struct mo_policy *p;
+    char id[MO_REMEMBERED_RULES_ID_MAX];
+    void (*done)(void *ctx, const struct mo_err *why);
+    void *ctx;
+};
+
+/* It is gone for all: now it goes here. */
+static void on_rule_gone(void *ctx, const struct mo_err *why)
+{
+    struct rule_removal x = *(struct rule_removal *)ctx;
+    struct mo_err e;
+
+    mo_free(ctx);
+    if (!why &&
+        mo_remembered_rules_remove(x.p->remembered, mo_span_cstr(x.id), &e) <
+            0 &&
+        e.code != MO_ENOTFOUND)
+        why = &e;
+    x.done(x.ctx, why);
+}
+
+void mo_policy_remove_rule(struct mo_policy *p, struct mo_span id,
+                           void (*done)(void *ctx, const struct mo_err *why),
+                           void *ctx)
+{
+    struct rule_removal *x = NULL;
+    struct mo_err e = {0};
+
+    if (!mo_remembered_rules_has(p->remembered, id)) {
+        (void)mo_fail(&e, MO_ENOTFOUND, "there is no such rule");
+    } else if (!p->rows) {
+        (void)mo_remembered_rules_remove(p->remembered, id, &e);
+    } else {
+        x = mo_new(struct rule_removal);
+        if (!x)
+            (void)mo_fail(&e, MO_ENOMEM, "rules: out of memory");
+    }
+    if (x) {
+        *x = (struct rule_removal){.p = p, .done = done, .ctx = ctx};
+        (void)snprintf(x->id, sizeof(x->id), "%.*s", (int)id.n, id.p);
+        if (mo_shared_rows_remove(p->rows, MO_REMEMBERED_RULES_KIND, id,
+                                  on_rule_gone, x, &e) == 0)
+            return;
+        mo_free(x);
+    }
+    done(ctx, e.code ? &e : NULL);
 }
 
 /* --- one call ------------------------------------------------------------ */

@@ -80,6 +80,22 @@ bool mo_policy_has_rules(const struct mo_policy *p, struct mo_span view);
 
 const struct mo_rules *mo_policy_operator_rules(const struct mo_policy *p);
 struct mo_remembered_rules *mo_policy_remembered(const struct mo_policy *p);
+/* Removes a remembered rule here and in the other servers. done() once, maybe
+ * from inside. MO_ENOTFOUND: no rule has that id; MO_EUNAVAIL: the store is
+ * away, and the rule stays. */
+void mo_policy_remove_rule(struct mo_policy *p, struct mo_span id,
+                           void (*done)(void *ctx, const struct mo_err *why),
+                           void *ctx);
+
+/* --- other servers ------------------------------------------------------- */
+
+/* Has remembered rules and pins in common with servers that have another
+ * store.dir (store/shared_rows.h); nothing if the store is this machine's. */
+int mo_policy_share(struct mo_policy *p, struct mo_store *store,
+                    struct mo_err *e);
+void mo_policy_unshare(struct mo_policy *p); /* before the store closes */
+/* NULL: all rules are known; else why not. ctx: the policy. */
+const char *mo_policy_why(void *ctx);
 
 /* --- pinned definitions -------------------------------------------------- */
 

@@ -24,6 +24,8 @@ struct mo_remembered_rules {
     uint64_t changes;
     atomic_uint *shared; /* NULL: there are no other workers */
     unsigned seen;       /* of it */
+    void (*on_change)(void *ctx);
+    void *on_change_ctx;
 };
 
 static void list_free(struct list *l)
@@ -209,6 +211,16 @@ static int edit_text(void *ctx, struct mo_span text, struct mo_buf *out,
     return rc;
 }
 
+/* Takes the list that was written to the file, and tells the other workers. */
+static void take_list(struct mo_remembered_rules *a, struct list *l)
+{
+    list_free(a->now);
+    a->now = l;
+    a->changes++;
+    if (a->shared && atomic_fetch_add(a->shared, 1) == a->seen)
+        a->seen++; /* else there is more than our change to read */
+}
+
 /* Reads the file again, adds or removes a rule, writes the file and makes the
  * result the current list. */
 static int change_file(struct mo_remembered_rules *a, struct mo_span add,
@@ -227,11 +239,9 @@ static int change_file(struct mo_remembered_rules *a, struct mo_span add,
         list_free(x.l);
         return rc;
     }
-    list_free(a->now);
-    a->now = x.l;
-    a->changes++;
-    if (a->shared && atomic_fetch_add(a->shared, 1) == a->seen)
-        a->seen++; /* else there is more than our change to read */
+    take_list(a, x.l);
+    if (a->on_change)
+        a->on_change(a->on_change_ctx);
     return 0;
 }
 
@@ -315,10 +325,111 @@ struct mo_span mo_remembered_rules_doc(const struct mo_remembered_rules *a,
     return mo_json_text(a->now->docs[i]);
 }
 
+static bool list_has(const struct list *l, struct mo_span id)
+{
+    for (size_t i = 0; i < l->rules.n; i++)
+        if (mo_json_str_eq(mo_json_get(l->docs[i], "id"), id))
+            return true;
+    return false;
+}
+
+bool mo_remembered_rules_has(const struct mo_remembered_rules *a,
+                             struct mo_span id)
+{
+    catch_up(a);
+    return list_has(a->now, id);
+}
+
 int mo_remembered_rules_remove(struct mo_remembered_rules *a, struct mo_span id,
                                struct mo_err *e)
 {
     return change_file(a, mo_span(NULL, 0), id, e);
+}
+
+/* --- other servers -------------------------------------------------------- */
+
+struct merge {
+    const char *path;
+    const struct mo_map *theirs;
+    const struct mo_log *log;
+    struct list *l;
+    bool changed;
+};
+
+/* A rule of another server; what cannot be read or has no room is left out. */
+static void add_theirs(struct merge *m, struct mo_span id,
+                       const struct mo_shared_row *row)
+{
+    struct mo_json_doc doc;
+    struct mo_err e;
+
+    if (row->is_gone) {
+        m->changed |= remove_rule(m->l, id, NULL) == 0;
+        return;
+    }
+    if (list_has(m->l, id))
+        return;
+    if (mo_json_parse(mo_span(row->doc, row->n), 0, &doc, &e) < 0 ||
+        !mo_json_str_eq(mo_json_get(doc.root, "id"), id) ||
+        add_rule(m->l, mo_span(row->doc, row->n), &e) < 0)
+        mo_log(m->log, MO_WARN, "rules",
+               "a remembered rule of another server is not used: %.*s",
+               (int)id.n, id.p);
+    else
+        m->changed = true;
+}
+
+static int merge_text(void *ctx, struct mo_span text, struct mo_buf *out,
+                      struct mo_err *e)
+{
+    struct merge *m = ctx;
+    int rc = read_list(m->path, text, m->l, e);
+
+    if (rc < 0)
+        return rc;
+    mo_map_each (en, m->theirs)
+        add_theirs(m, mo_map_key(en), en->value);
+    if (m->changed)
+        put_list(m->l, out);
+    return 0;
+}
+
+void mo_remembered_rules_merge(struct mo_remembered_rules *a,
+                               const struct mo_map *theirs,
+                               struct mo_shared_rows *r,
+                               const struct mo_log *log)
+{
+    struct merge m = {a->path, theirs, log, list_new(), false};
+    const struct mo_file_change c = {.path = a->path,
+                                     .max = MO_REMEMBERED_RULES_FILE_MAX,
+                                     .sync = true,
+                                     .edit = merge_text,
+                                     .ctx = &m};
+    struct mo_err e;
+    int rc = m.l ? mo_file_change(&c, &e)
+                 : mo_fail(&e, MO_ENOMEM, "rules: out of memory");
+
+    if (rc < 0)
+        mo_log_err(log, MO_WARN, "rules", &e, "rules of other servers");
+    for (size_t i = 0; rc == 0 && i < m.l->rules.n; i++) {
+        mo_autobuf struct mo_buf id = {.max = MO_REMEMBERED_RULES_ID_MAX};
+
+        if (mo_json_str_buf(mo_json_get(m.l->docs[i], "id"), &id) == 0 &&
+            !mo_map_get(theirs, mo_buf_view(&id)))
+            mo_shared_rows_put(r, MO_REMEMBERED_RULES_KIND, mo_buf_view(&id),
+                               mo_json_text(m.l->docs[i]));
+    }
+    if (rc == 0 && m.changed)
+        take_list(a, m.l);
+    else
+        list_free(m.l);
+}
+
+void mo_remembered_rules_on_change(struct mo_remembered_rules *a,
+                                   void (*changed)(void *ctx), void *ctx)
+{
+    a->on_change = changed;
+    a->on_change_ctx = ctx;
 }
 
 int mo_remembered_rules_open(const char *dir, struct mo_remembered_rules **out,

@@ -20,6 +20,7 @@
 
 #include "base/mem.h"
 #include "policy/rule.h"
+#include "store/shared_rows.h"
 
 #define MO_REMEMBERED_RULES_FILE     "rules.json"
 #define MO_REMEMBERED_RULES_MAX      256
@@ -38,6 +39,16 @@ void mo_remembered_rules_close(
  * Borrowed. */
 void mo_remembered_rules_share(struct mo_remembered_rules *a,
                                atomic_uint *changes);
+/* changed(ctx) after each change that this process makes. */
+void mo_remembered_rules_on_change(struct mo_remembered_rules *a,
+                                   void (*changed)(void *ctx), void *ctx);
+/* Shared with servers that have another file (store/shared_rows.h): takes their
+ * rules, drops those that are gone, and gives them what they lack. */
+#define MO_REMEMBERED_RULES_KIND "rule"
+void mo_remembered_rules_merge(struct mo_remembered_rules *a,
+                               const struct mo_map *theirs,
+                               struct mo_shared_rows *r,
+                               const struct mo_log *log);
 /* All rules, in order; borrowed until the next change, or the next call of this
  * or of mo_remembered_rules_changes(). */
 const struct mo_rules *
@@ -63,6 +74,8 @@ int mo_remembered_rules_add(struct mo_remembered_rules *a,
                             const struct mo_remembered_rule_wish *w,
                             char id[MO_REMEMBERED_RULES_ID_MAX],
                             struct mo_err *e);
+bool mo_remembered_rules_has(const struct mo_remembered_rules *a,
+                             struct mo_span id);
 /* MO_ENOTFOUND: no rule has that id. */
 int mo_remembered_rules_remove(struct mo_remembered_rules *a, struct mo_span id,
                                struct mo_err *e);

@@ -75,12 +75,6 @@ int mo_rules_api_list(const struct mo_policy *p, struct mo_buf *out)
     return mo_buf_err(out);
 }
 
-int mo_rules_api_remove(struct mo_policy *p, struct mo_span id,
-                        struct mo_err *e)
-{
-    return mo_remembered_rules_remove(mo_policy_remembered(p), id, e);
-}
-
 /* --- adding -------------------------------------------------------------- */
 
 static int read_rule(struct mo_arena *a, struct mo_json doc, struct mo_rule *r,

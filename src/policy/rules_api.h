@@ -10,9 +10,6 @@
 #include "policy/policy.h"
 
 int mo_rules_api_list(const struct mo_policy *p, struct mo_buf *out);
-/* MO_ENOTFOUND: no rule has that id. */
-int mo_rules_api_remove(struct mo_policy *p, struct mo_span id,
-                        struct mo_err *e);
 /* body: of the request. MO_EINVAL or MO_EPROTO: the body is invalid. */
 int mo_rules_api_add(struct mo_policy *p, struct mo_span body, const char *who,
                      struct mo_buf *out, struct mo_err *e);

@@ -4,9 +4,11 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "codec/sha256.h"
 
 /* Bytes of two names; a catalogue accepts 4,096 for each. */
 #define KEY_MAX   ((size_t)16 * 1024)
@@ -23,9 +25,11 @@ enum pin_state {
 
 struct pin {
     enum pin_state state;
+    bool accepted;  /* by a person, anywhere */
+    uint64_t at_ms; /* when it was seen or accepted; 0: not known, long ago */
     char digest[MO_EXACT_DIGEST];
     size_t n;
-    char def[]; /* {"server","tool","digest","description",...} */
+    char def[]; /* {"server","tool","digest","description",...,"at"} */
 };
 
 struct mo_tool_pins {
@@ -35,6 +39,9 @@ struct mo_tool_pins {
     bool dirty;
     atomic_uint *shared; /* NULL: there are no other workers */
     unsigned seen;       /* of it */
+    bool merged;         /* with pins of other servers, not told yet */
+    void (*on_change)(void *ctx);
+    void *on_change_ctx;
 };
 
 /* --- one tool ------------------------------------------------------------ */
@@ -48,7 +55,7 @@ static bool make_key(struct mo_buf *b, struct mo_span server,
     return mo_buf_err(b) == 0;
 }
 
-static void put_def(struct mo_buf *b, const struct mo_tool *t)
+static void put_def(struct mo_buf *b, const struct mo_tool *t, bool accepted)
 {
     struct mo_jw w = mo_jw_object(b);
 
@@ -58,7 +65,21 @@ static void put_def(struct mo_buf *b, const struct mo_tool *t)
     mo_jw_member(&w, "description", t->def.description);
     mo_jw_member_raw(&w, "inputSchema", t->def.schema);
     mo_jw_member_raw(&w, "annotations", t->def.annotations);
+    mo_jw_member_u64(&w, "at", mo_wall_ms());
+    if (accepted)
+        mo_jw_member_bool(&w, "accepted", true);
     mo_jw_end(&w);
+}
+
+/* The members that put_def() has added to the definition. */
+static void read_made(struct pin *pin)
+{
+    struct mo_json_doc doc;
+
+    if (mo_json_parse(mo_span(pin->def, pin->n), 0, &doc, NULL) < 0)
+        return;
+    (void)mo_json_u64(mo_json_get(doc.root, "at"), &pin->at_ms);
+    (void)mo_json_bool(mo_json_get(doc.root, "accepted"), &pin->accepted);
 }
 
 /* Adds or replaces the pin of the key; on failure the old one stays. */
@@ -75,6 +96,7 @@ static int store_pin(struct mo_map *m, struct mo_span key, enum pin_state state,
     memcpy(pin->digest, digest, MO_EXACT_DIGEST);
     pin->n = def.n;
     memcpy(pin->def, def.p, def.n);
+    read_made(pin);
     rc = mo_map_put(m, key, pin, &old);
     mo_free(rc < 0 ? pin : old);
     return rc;
@@ -95,7 +117,7 @@ static int pin_tool(struct mo_tool_pins *p, struct mo_span key,
     mo_autobuf struct mo_buf def = {.max = MO_TOOL_PINS_FILE_MAX};
     int rc = 0;
 
-    put_def(&def, t);
+    put_def(&def, t, state == PIN_ACCEPTED);
     rc = mo_buf_err(&def);
     if (rc == 0)
         rc = store_pin(&p->map, key, state, t->digest, mo_buf_view(&def));
@@ -218,6 +240,15 @@ static int merge_pins(void *ctx, struct mo_span text, struct mo_buf *out,
     return rc;
 }
 
+/* Takes what was written to the file, and tells the other workers. */
+static void take_pins(struct mo_tool_pins *p, const struct mo_map *written)
+{
+    free_pins(&p->map);
+    p->map = *written;
+    if (p->shared && atomic_fetch_add(p->shared, 1) == p->seen)
+        p->seen++; /* else another one has written since we read */
+}
+
 void mo_tool_pins_flush(struct mo_tool_pins *p)
 {
     struct merge g = {.p = p};
@@ -236,10 +267,9 @@ void mo_tool_pins_flush(struct mo_tool_pins *p)
         free_pins(&g.next);
         return;
     }
-    free_pins(&p->map);
-    p->map = g.next;
-    if (p->shared && atomic_fetch_add(p->shared, 1) == p->seen)
-        p->seen++; /* else another one has written since we read */
+    take_pins(p, &g.next);
+    if (p->on_change)
+        p->on_change(p->on_change_ctx);
 }
 
 void mo_tool_pins_share(struct mo_tool_pins *p, atomic_uint *changes)
@@ -251,13 +281,15 @@ void mo_tool_pins_share(struct mo_tool_pins *p, atomic_uint *changes)
 bool mo_tool_pins_catch_up(struct mo_tool_pins *p)
 {
     unsigned seen = p->shared ? atomic_load(p->shared) : p->seen;
+    bool was_merged = p->merged;
     struct merge g = {.p = p, .keeps = true};
     mo_autobuf struct mo_buf b = {.max = MO_TOOL_PINS_FILE_MAX};
     struct mo_err e;
     int rc;
 
+    p->merged = false;
     if (seen == p->seen)
-        return false;
+        return was_merged;
     p->seen = seen;
     mo_map_init(&g.next, MO_TOOL_PINS_MAX);
     rc = mo_file_read(p->path, MO_TOOL_PINS_FILE_MAX, &b, NULL, &e);
@@ -274,6 +306,162 @@ bool mo_tool_pins_catch_up(struct mo_tool_pins *p)
     free_pins(&p->map);
     p->map = g.next;
     return true;
+}
+
+/* --- other servers ------------------------------------------------------- */
+
+/* Which of two pins of a tool counts; all servers answer alike. */
+static bool comes_before(const struct pin *a, const struct pin *b)
+{
+    if (a->accepted != b->accepted)
+        return a->accepted;
+    if (a->at_ms != b->at_ms)
+        return a->accepted ? a->at_ms > b->at_ms : a->at_ms < b->at_ms;
+    return strcmp(a->digest, b->digest) < 0;
+}
+
+/* The pins of all rows, a map like ours. A damaged row is left out. */
+static void read_theirs(const struct mo_tool_pins *p,
+                        const struct mo_map *theirs, struct mo_map *out)
+{
+    mo_map_init(out, MO_TOOL_PINS_MAX);
+    mo_map_each (en, theirs) {
+        const struct mo_shared_row *row = en->value;
+        struct mo_err e;
+
+        if (!row->is_gone && read_pins("a row of another server",
+                                       mo_span(row->doc, row->n), out, &e) < 0)
+            mo_log_err(p->log, MO_WARN, "pins", &e, "not used");
+    }
+}
+
+struct takeover {
+    const struct mo_tool_pins *p;
+    const struct mo_map *theirs; /* their pins */
+    struct mo_map next;          /* the pins of the file and theirs */
+    bool changed;
+};
+
+static int add_theirs(void *ctx, struct mo_span text, struct mo_buf *out,
+                      struct mo_err *e)
+{
+    struct takeover *x = ctx;
+    int rc = read_pins(x->p->path, text, &x->next, e);
+
+    if (rc < 0)
+        return rc;
+    mo_map_each (en, x->theirs) {
+        const struct pin *their = en->value;
+        const struct pin *own = mo_map_get(&x->next, mo_map_key(en));
+
+        if (own && !comes_before(their, own))
+            continue;
+        rc = store_pin(&x->next, mo_map_key(en), PIN_SAVED, their->digest,
+                       mo_span(their->def, their->n));
+        if (rc < 0)
+            return mo_fail(e, rc, "too many tools are pinned");
+        x->changed = true;
+    }
+    if (x->changed)
+        put_pins(&x->next, out);
+    return 0;
+}
+
+/* The row of one MCP server, while it is written. */
+struct server_row {
+    struct mo_buf doc;
+    bool is_lacking; /* theirs has not all of it */
+};
+
+static struct server_row *row_of(struct mo_map *rows, struct mo_span server)
+{
+    struct server_row *row = mo_map_get(rows, server);
+
+    if (row)
+        return row;
+    row = mo_new(struct server_row);
+    if (!row)
+        return NULL;
+    mo_buf_init(&row->doc, MO_STORE_DOC_MAX);
+    (void)mo_buf_puts(&row->doc, "{\"tools\":[");
+    if (mo_map_put(rows, server, row, NULL) < 0) {
+        mo_free(row);
+        row = NULL;
+    }
+    return row;
+}
+
+/* Gives them the rows of servers of which they lack a pin. */
+static void put_lacking(const struct mo_tool_pins *p,
+                        const struct mo_map *theirs, struct mo_shared_rows *r)
+{
+    struct mo_map rows;
+
+    mo_map_init(&rows, MO_TOOL_PINS_MAX);
+    mo_map_each (en, &p->map) {
+        const struct pin *pin = en->value;
+        const struct pin *their = mo_map_get(theirs, mo_map_key(en));
+        struct mo_span name = mo_map_key(en);
+        struct server_row *row = row_of(&rows, mo_span_cut(&name, '\0'));
+
+        if (!row)
+            continue;
+        if (row->doc.p[row->doc.len - 1] == '}')
+            (void)mo_buf_puts(&row->doc, ",\n");
+        (void)mo_buf_put(&row->doc, pin->def, pin->n);
+        row->is_lacking |= !their || comes_before(pin, their);
+    }
+    mo_map_each (en, &rows) {
+        struct server_row *row = en->value;
+        char id[MO_SHA256_HEX + 1];
+
+        mo_sha256_hex(mo_map_key(en), id);
+        if (row->is_lacking && mo_buf_puts(&row->doc, "]}") == 0)
+            mo_shared_rows_put(r, MO_TOOL_PINS_KIND, mo_span_cstr(id),
+                               mo_buf_view(&row->doc));
+        else if (row->is_lacking)
+            mo_log(p->log, MO_WARN, "pins",
+                   "too many tools of one server: other servers do not get "
+                   "their pins");
+        mo_buf_fini(&row->doc);
+        mo_free(row);
+    }
+    mo_map_fini(&rows);
+}
+
+void mo_tool_pins_merge(struct mo_tool_pins *p, const struct mo_map *theirs,
+                        struct mo_shared_rows *r)
+{
+    struct mo_map pins;
+    struct takeover x = {.p = p, .theirs = &pins};
+    const struct mo_file_change c = {.path = p->path,
+                                     .max = MO_TOOL_PINS_FILE_MAX,
+                                     .edit = add_theirs,
+                                     .ctx = &x};
+    struct mo_err e;
+    int rc;
+
+    mo_tool_pins_flush(p);
+    read_theirs(p, theirs, &pins);
+    mo_map_init(&x.next, MO_TOOL_PINS_MAX);
+    rc = mo_file_change(&c, &e);
+    if (rc < 0)
+        mo_log_err(p->log, MO_WARN, "pins", &e, "%s", p->path);
+    if (rc == 0 && x.changed) {
+        take_pins(p, &x.next);
+        p->merged = true;
+    } else {
+        free_pins(&x.next);
+    }
+    put_lacking(p, &pins, r);
+    free_pins(&pins);
+}
+
+void mo_tool_pins_on_change(struct mo_tool_pins *p, void (*changed)(void *ctx),
+                            void *ctx)
+{
+    p->on_change = changed;
+    p->on_change_ctx = ctx;
 }
 
 /* --- comparing and accepting --------------------------------------------- */

@@ -5,6 +5,8 @@
  * with its digest (policy/exact.h). A tool that differs later is blocked until
  * a person accepts the change.
  *
+ * A pin also says when it was made, and whether a person accepted it.
+ *
  * The pins are one file in the state directory, replaced as a whole. A change
  * locks the file, reads it again and merges, so several processes can share
  * it: of two that see a tool first, the first to write wins; an accepted
@@ -21,6 +23,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "policy/exact.h"
+#include "store/shared_rows.h"
 
 #define MO_TOOL_PINS_FILE     "pins.json"
 #define MO_TOOL_PINS_MAX      8192
@@ -45,8 +48,19 @@ void mo_tool_pins_flush(struct mo_tool_pins *p);
 /* Shares the pins with other workers, which have the same file: `changes`
  * counts how often it was written. */
 void mo_tool_pins_share(struct mo_tool_pins *p, atomic_uint *changes);
-/* Reads the file again if another worker has written it. True: it was. */
+/* Reads the file again if another worker has written it. True: it was, or
+ * pins of other servers were taken. */
 bool mo_tool_pins_catch_up(struct mo_tool_pins *p);
+
+/* changed(ctx) when new pins were written. */
+void mo_tool_pins_on_change(struct mo_tool_pins *p, void (*changed)(void *ctx),
+                            void *ctx);
+/* Shares the pins with servers that have another file (store/shared_rows.h),
+ * one row for each MCP server. Of two pins of a tool the one counts that a
+ * person accepted last; if nobody did, the one that was seen first. */
+#define MO_TOOL_PINS_KIND "pins"
+void mo_tool_pins_merge(struct mo_tool_pins *p, const struct mo_map *theirs,
+                        struct mo_shared_rows *r);
 
 /* True if the definition differs from the pinned one. An unknown tool counts
  * as unchanged and is not pinned. ctx: struct mo_tool_pins. */

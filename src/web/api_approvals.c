@@ -332,21 +332,11 @@ static bool has_rules(const struct mo_api *api, struct mo_req *rq)
     return mo_api_has(rq, api->policy, "the rules are not there yet");
 }
 
-/* Answers with the JSON, or with the error of rc < 0. */
-static void send_rules(struct mo_req *rq, int rc, const struct mo_buf *b,
-                       const struct mo_err *e)
-{
-    static const struct mo_api_status rows[] = {
-        {MO_ENOTFOUND, 404, "not_found"}, {MO_EINVAL, 400, "bad_request"},
-        {MO_EPROTO, 400, "bad_request"},  {MO_EBUSY, 409, "too_many"},
-        {MO_ETOOBIG, 400, "too_big"},     {0, 503, "unavailable"},
-    };
-
-    if (rc < 0)
-        mo_api_refuse(rq, rows, e);
-    else
-        mo_api_send(rq, b);
-}
+static const struct mo_api_status rule_problems[] = {
+    {MO_ENOTFOUND, 404, "not_found"}, {MO_EINVAL, 400, "bad_request"},
+    {MO_EPROTO, 400, "bad_request"},  {MO_EBUSY, 409, "too_many"},
+    {MO_ETOOBIG, 400, "too_big"},     {0, 503, "unavailable"},
+};
 
 static void get_rules(void *ctx, struct mo_req *rq)
 {
@@ -375,20 +365,33 @@ static void post_rule(struct mo_req *rq, struct mo_span body)
         rc = mo_rules_api_try(api->policy, body, &b, &e);
     else
         rc = mo_rules_api_add(api->policy, body, mo_req_peer(rq), &b, &e);
-    send_rules(rq, rc, &b, &e);
+    if (rc < 0)
+        mo_api_refuse(rq, rule_problems, &e);
+    else
+        mo_api_send(rq, &b);
+}
+
+static void on_rule_removed(void *ctx, const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+    const struct mo_api_status *s =
+        why ? mo_api_status(rule_problems, why->code) : NULL;
+
+    (void)mo_buf_puts(&j->out, "{\"ok\":true}");
+    if (s)
+        mo_api_problem(j, s->status, s->name, why->msg);
+    else
+        mo_api_reply(j, "application/json");
 }
 
 static void delete_rule(void *ctx, struct mo_req *rq)
 {
     struct mo_api *api = ctx;
-    mo_autobuf struct mo_buf b = {.max = 64};
-    struct mo_err e;
+    struct mo_api_job *j = has_rules(api, rq) ? mo_api_job_new(api, rq) : NULL;
 
-    (void)mo_buf_puts(&b, "{\"ok\":true}");
-    if (has_rules(api, rq))
-        send_rules(rq,
-                   mo_rules_api_remove(api->policy, mo_req_segment(rq, 2), &e),
-                   &b, &e);
+    if (j)
+        mo_policy_remove_rule(api->policy, mo_req_segment(rq, 2),
+                              on_rule_removed, j);
 }
 
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api)

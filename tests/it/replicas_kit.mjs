@@ -93,6 +93,11 @@ export class Replicas {
     return all;
   }
 
+  /** One more of them. */
+  async add() {
+    this.v.push(await new Replica(this, this.v.length).up());
+  }
+
   /** The directory of the next replica. */
   async place() {
     if (this.apart || this.dirs.length === 0) {

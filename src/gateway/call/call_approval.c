@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "gateway/gw_priv.h"
+
 #define BEAT_MS    10000 /* between two signs of life of a held call */
 #define BEAT_STEP  1e-6  /* below whatever its server will say */
 #define WORDS_MAX  ((size_t)4096)
@@ -481,6 +483,19 @@ static enum mo_gw_ruling open_case(struct forwarded_call *f,
     return rule(*j, t, question);
 }
 
+/* The list of a server that does not run may be older than the definition that
+ * a person has accepted elsewhere: it is read again. */
+static void reread_kept_list(const struct call_approval *j,
+                             const struct call_target *t)
+{
+    const struct mo_approval_hooks *o = judge_of(j->f);
+
+    if (mo_list_empty(&t->slot->children) && t->item.p && o->changed &&
+        o->changed(o->ctx, j->pub.server, j->pub.tool, t->item))
+        mo_catalog_refresh_slot(t->slot, mo_span_cstr(j->f->who),
+                                mo_span(NULL, 0), MO_SPAN("{}"));
+}
+
 bool mo_call_approval_begin(struct forwarded_call *f,
                             const struct call_target *t)
 {
@@ -496,8 +511,10 @@ bool mo_call_approval_begin(struct forwarded_call *f,
         call_approval_move(j, RUNS);
     else if (what == MO_GW_ASK)
         hold(j, t, mo_buf_view(&question));
-    else if (j)
+    if (what == MO_GW_REFUSE && j) {
+        reread_kept_list(j, t);
         refuse(j);
+    }
     return what == MO_GW_LET;
 }
 
