@@ -397,6 +397,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->execute_target = mo_meta_tools_execute_target;
     g->restart = mo_gw_front_restart;
     g->read_lists = mo_catalog_refresh_child;
+    g->refresh_slot = mo_catalog_refresh_slot;
     mo_gw_script_init(g);
     mo_upstream_pool_init(&g->pool, o->most);
     mo_upstream_pool_init(&g->person_pool, MO_UPSTREAM_PERSONS_MAX);

@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-#include "gateway/gw_priv.h"
-
 #define BEAT_MS    10000 /* between two signs of life of a held call */
 #define BEAT_STEP  1e-6  /* below whatever its server will say */
 #define WORDS_MAX  ((size_t)4096)
@@ -492,8 +490,8 @@ static void reread_kept_list(const struct call_approval *j,
 
     if (mo_list_empty(&t->slot->children) && t->item.p && o->changed &&
         o->changed(o->ctx, j->pub.server, j->pub.tool, t->item))
-        mo_catalog_refresh_slot(t->slot, mo_span_cstr(j->f->who),
-                                mo_span(NULL, 0), MO_SPAN("{}"));
+        j->f->g->refresh_slot(t->slot, mo_span_cstr(j->f->who),
+                              mo_span(NULL, 0), MO_SPAN("{}"));
 }
 
 bool mo_call_approval_begin(struct forwarded_call *f,

@@ -161,11 +161,13 @@ struct mo_gateway {
     struct embeddings *embeddings; /* NULL: not configured */
     /* For call/, from the folders above it: the router's
      * mo_meta_tools_execute_target(), mo_gw_front_restart() and
-     * mo_catalog_refresh_child(). */
+     * mo_catalog_refresh_child() and mo_catalog_refresh_slot(). */
     bool (*execute_target)(struct mo_gateway *g, const struct mo_ep_call *c,
                            struct call_target *t, int *rc);
     void (*restart)(struct mo_gateway *g, struct mo_ep_call *c);
     void (*read_lists)(struct gw_child *k, unsigned kinds);
+    void (*refresh_slot)(struct server_slot *s, struct mo_span who,
+                         struct mo_span person, struct mo_span caps);
     struct gw_scripts script;
     struct mo_latency latency;
     struct mo_lists_shared *lists; /* NULL: there are no other workers */
