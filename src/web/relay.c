@@ -15,6 +15,7 @@
 #define FACTS_MAX  ((size_t)6 * 1024)
 #define GROUPS_MAX ((size_t)4096)
 #define QUEUE_HIGH ((size_t)256 * 1024)
+#define BIG        (256 * 1024) /* bytes of an answer that is passed in parts */
 #define WHOLE_MAX  ((size_t)64 * 1024 * 1024) /* bytes of an answer in one */
 
 struct mo_relay {
@@ -37,6 +38,7 @@ struct pass {
     struct mo_httpu *u;
     struct mo_httpu_x *x;
     bool streaming; /* the client's answer has begun */
+    bool sized;     /* and has an end that is known */
     bool far;       /* to another machine */
     bool unsent;    /* known at the end */
     char to[MO_INSTANCE_MAX];
@@ -234,11 +236,16 @@ static void on_head(void *ctx, const struct mo_http_head *h)
     if (!p->rq)
         return;
     pass_head(p, h);
-    if (!h->chunked)
+    if (!h->chunked && h->content_length < BIG)
         return;
     p->streaming = true;
+    p->sized = !h->chunked;
     mo_req_on_drain(p->rq, on_client_drain);
-    mo_req_start(p->rq, p->status, p->ctype);
+    if (h->chunked)
+        mo_req_start(p->rq, p->status, p->ctype);
+    else
+        mo_req_start_sized(p->rq, p->status, p->ctype,
+                           (uint64_t)h->content_length);
 }
 
 static void on_data(void *ctx, struct mo_span data)
@@ -463,7 +470,7 @@ static void end_listening(struct mo_relay *r)
     mo_list_each_entry (p, &r->passes, struct pass, node) {
         struct mo_req *rq = p->rq;
 
-        if (!rq || !(p->streaming ? is_listening(rq) : is_poll(rq)))
+        if (!rq || p->sized || !(p->streaming ? is_listening(rq) : is_poll(rq)))
             continue;
         p->rq = NULL;
         rq->data = NULL;

@@ -3,6 +3,9 @@
 // port.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
@@ -13,6 +16,9 @@ import { run, write } from './talk_kit.mjs';
 
 const EVERYTHING = fileURLToPath(new URL('../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url));
 const APPS = fileURLToPath(new URL('apps_server.mjs', import.meta.url));
+const large = join(await mkdtemp(join(tmpdir(), 'mo-large-')), 'large.html');
+await writeFile(large, `<p>${'"\n'.repeat(3 * 1024 * 1024)}`); // twice as long in JSON
+after(() => rm(dirname(large), { recursive: true }));
 const URI = 'ui://app/view';
 const token = (who) => `${who}-has-this-0123456789abcdef`;
 const headers = (who) => ({ authorization: `Bearer ${token(who)}` });
@@ -22,6 +28,7 @@ const config = {
   mcpServers: {
     everything: { command: process.execPath, args: [EVERYTHING] },
     apps: { command: process.execPath, args: [APPS], env: { MO_NAME: 'apps' } },
+    large: { command: process.execPath, args: [APPS, large], env: { MO_NAME: 'large' } },
   },
   approvals: { rules: [{ server: 'box', tool: 'write_file', action: 'ask', approvers: ['bob'] }] },
   sandbox: { driver: 'native', warm: 0, network: { allow: ['192.0.2.2:1'] } },
@@ -99,6 +106,8 @@ for (const { name, skip, ...how } of PLACES)
       const app = { server: 'apps', app: URI };
       const page = await there('alice', 'POST', '/apps/resource', { ...app, uri: URI });
       assert.equal(page.body.result.contents[0].text, '<p>apps');
+      const big = await there('alice', 'POST', '/apps/resource', { server: 'large', app: URI, uri: URI });
+      assert.equal(big.body.result.contents[0].text, await readFile(large, 'utf8'), 'over the queue of a connection');
       const note = { ...app, tool: 'note', arguments: { text: 'milk' } };
       const { body: card } = await there('alice', 'POST', '/apps/call', note);
       assert.equal(card.state, 'ask');
@@ -127,7 +136,7 @@ for (const { name, skip, ...how } of PLACES)
       let lists;
       await until(async () => {
         lists = await Promise.all([0, 1].map(async (n) => (await approvals(n, 'bob')).body.approvals));
-        return lists[0].length > 0;
+        return lists.every((list) => list.length > 0);
       }, 'the call');
       assert.deepEqual(lists[1], lists[0]);
       const [call] = lists[1];
