@@ -55,12 +55,12 @@ static int put_row(struct edit *x, struct mo_span doc, struct mo_buf *out,
         return rc;
     w = mo_jw_object(out);
     mo_json_each (at, row.root) {
-        mo_jw_key_raw(&w, at.key);
         if (mo_json_str_eq(at.key, MO_SPAN("data")))
-            mo_jw_raw(&w, mo_buf_view(&data));
-        else
-            mo_jw_raw(&w, mo_json_text(at.val));
+            continue;
+        mo_jw_key_raw(&w, at.key);
+        mo_jw_raw(&w, mo_json_text(at.val));
     }
+    mo_jw_member_raw(&w, "data", mo_buf_view(&data));
     mo_jw_end(&w);
     mo_buf_pass_err(out, &data);
     return mo_buf_err(out) ? mo_fail(e, mo_buf_err(out), "the session's row")

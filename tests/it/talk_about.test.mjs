@@ -46,6 +46,18 @@ describe('about a conversation', () => {
     assert.ok(Buffer.byteLength(title) <= 80 && title.endsWith('ä…'), title);
   });
 
+  test('one in which nobody has spoken yet can be named, too', async () => {
+    const tab = house.tab();
+    await tab.ready();
+    tab.close();
+    await house.kill(); // it is open nowhere, as soon as its lease is over
+    await house.up();
+    await until(async () => (await patch(tab.session, { title: 'Later' })).status === 200, 'the name');
+    assert.equal((await row(tab.session)).title, 'Later');
+    const back = house.tab({ session: tab.session });
+    assert.equal((await back.ready()).ready.title, 'Later');
+  });
+
   test('open: renamed, pinned, archived, tagged; all tabs are told, and it is kept', async () => {
     const tab = await talk('first');
     const other = house.tab({ session: tab.session });
