@@ -77,7 +77,7 @@ describe('a title of the model', () => {
         house.model.script.push({ calls: [run('echo sunny')] }, { text: 'It will be sunny.' });
         const tab = await ask(house);
         await until(async () => (await titleOf(house, tab)) === 'Weather in Paris', 'the title');
-        assert.ok(tab.events.some(([e, a]) => e === 'session:about' && a.title === 'Weather in Paris'), 'members are told');
+        await until(() => tab.events.some(([e, a]) => e === 'session:about' && a.title === 'Weather in Paris'), 'members are told');
         await over(house, tab);
 
         const [{ body }, ...more] = wishes(house);
