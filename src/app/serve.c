@@ -8,6 +8,7 @@
 #include "app/service_manager.h"
 #include "base/exit.h"
 #include "codec/http/url.h"
+#include "connect/accounts.h"
 #include "web/echo.h"
 
 #define GRACE_MS MO_SERVE_GRACE_MS
@@ -245,12 +246,16 @@ static int make_api(struct server *s, struct mo_err *e)
     const struct mo_ready all = {"workers", mo_worker_why, &s->worker};
     const struct mo_ready rules = {"rules", mo_policy_why,
                                    mo_approvals_policy(s->approvals)};
+    const struct mo_ready people = {"connections", mo_server_link_why,
+                                    mo_gateway_setup_link(s->gateway)};
     int rc = mo_site_ready(s->site, &ready);
 
     if (rc == 0)
         rc = mo_site_ready(s->site, &home);
     if (rc == 0)
         rc = mo_site_ready(s->site, &rules);
+    if (rc == 0)
+        rc = mo_site_ready(s->site, &people);
     if (rc == 0 && s->worker.number)
         rc = mo_site_ready(s->site, &all);
     s->api_stats.api = &s->api;
@@ -383,6 +388,31 @@ static void share_rules(struct server *s)
                    "not shared with other servers");
 }
 
+/* Somebody has connected to a server, or has disconnected, elsewhere. */
+static void on_person(void *ctx, const char *server, const char *person,
+                      bool on)
+{
+    struct server *s = ctx;
+
+    if (s->gateway && !s->closing)
+        mo_api_connected(&s->api, server, person, on);
+    if (s->gateway && !s->closing && on)
+        mo_gateway_learn(mo_gateway_setup_gateway(s->gateway), server, person);
+}
+
+static void share_connections(struct server *s)
+{
+    const struct mo_accounts_sharing w = {
+        .store = mo_runtime_store(s->runtime),
+        .instance = mo_runtime_instance(s->runtime),
+        .told = on_person,
+        .ctx = s,
+    };
+
+    if (mo_store_is_shared(w.store) && w.instance)
+        mo_server_link_share(mo_gateway_setup_link(s->gateway), &w);
+}
+
 static void take_runtime(struct server *s, struct mo_runtime *h)
 {
     s->opening = false;
@@ -395,6 +425,8 @@ static void take_runtime(struct server *s, struct mo_runtime *h)
         open_grants(s);
     if (h && s->approvals && !s->closing)
         share_rules(s);
+    if (h && s->gateway && !s->closing)
+        share_connections(s);
     if (s->gateway)
         mo_budget_await_store(mo_gateway_setup_budget(s->gateway), false);
     if (h && s->gateway)

@@ -122,6 +122,38 @@ static int open_content(void *ctx, struct mo_span sealed, struct mo_buf *out,
     return rc < 0 ? mo_fail(e, rc, "connection") : 0;
 }
 
+static int claim_file(void *ctx)
+{
+    const struct mo_account_file *f = ctx;
+
+    return *f->shared ? mo_shared_accounts_claim(*f->shared, f->key) : 0;
+}
+
+static void unclaim_file(void *ctx)
+{
+    const struct mo_account_file *f = ctx;
+
+    if (*f->shared)
+        mo_shared_accounts_unclaim(*f->shared, f->key);
+}
+
+static void file_changed(void *ctx, bool removed)
+{
+    const struct mo_account_file *f = ctx;
+
+    if (*f->shared)
+        mo_shared_accounts_changed(*f->shared, f->key, removed);
+}
+
+void mo_account_file_share(struct mo_account_file *f,
+                           struct mo_shared_accounts *const *shared)
+{
+    f->shared = shared;
+    f->seal.claim = claim_file;
+    f->seal.unclaim = unclaim_file;
+    f->seal.changed = file_changed;
+}
+
 static int file_init(struct mo_account_file *f, const struct mo_config *c,
                      const struct mo_secrets *vault, char what,
                      struct mo_span server, struct mo_span person,
@@ -131,7 +163,8 @@ static int file_init(struct mo_account_file *f, const struct mo_config *c,
     int rc;
 
     *f = (struct mo_account_file){.vault = vault};
-    f->seal = (struct mo_tokens_seal){seal_content, open_content, f};
+    f->seal = (struct mo_tokens_seal){
+        .seal = seal_content, .open = open_content, .ctx = f};
     mo_buf_init(&f->names, NAMES_MAX);
     rc = put_names(&f->names, what, server, person);
     mo_sha256_hex(mo_buf_view(&f->names), f->key);
@@ -193,13 +226,21 @@ struct walk {
     unsigned bad;
 };
 
+bool mo_account_names(struct mo_span content, struct mo_account_info *out)
+{
+    if (content.n == 0 || *content.p != PERSON)
+        return false;
+    content = mo_span_skip(content, 1);
+    return take_name(&content, &out->server) &&
+           take_name(&content, &out->person);
+}
+
 /* Reads the names of a file. False: it is a client's, or does not open. */
 static bool read_names(struct walk *w, const char *key, struct mo_buf *plain,
                        struct mo_account_info *out)
 {
     mo_autobuf struct mo_buf sealed = {.max = CONTENT_MAX};
     char path[PATH_MAX], again[MO_SHA256_HEX + 1];
-    struct mo_span all;
     struct mo_file_stamp stamp;
 
     if (put_path(w->c, key, path) < 0 ||
@@ -211,11 +252,7 @@ static bool read_names(struct walk *w, const char *key, struct mo_buf *plain,
         w->bad++;
         return false;
     }
-    all = mo_buf_view(plain);
-    if (all.n == 0 || *all.p != PERSON)
-        return false;
-    all = mo_span_skip(all, 1);
-    if (!take_name(&all, &out->server) || !take_name(&all, &out->person))
+    if (!mo_account_names(mo_buf_view(plain), out))
         return false;
     mo_account_key(out->server, out->person, again);
     return strcmp(again, key) == 0;

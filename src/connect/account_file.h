@@ -18,6 +18,7 @@
 
 #include "codec/sha256.h"
 #include "config/config.h"
+#include "connect/shared_accounts.h"
 #include "mcp/oauth/tokens.h"
 #include "secrets/secrets.h"
 
@@ -26,6 +27,8 @@
 struct mo_account_file {
     struct mo_tokens_seal seal;
     const struct mo_secrets *vault; /* borrowed */
+    /* Other servers, or NULL; it may be set and unset at any time. */
+    struct mo_shared_accounts *const *shared;
     char key[MO_SHA256_HEX + 1];
     char *path;
     struct mo_buf names; /* the first bytes of the content */
@@ -50,12 +53,19 @@ void mo_account_file_fini(struct mo_account_file *f);
 int mo_account_file_open(struct mo_account_file *f, struct mo_tokens **out,
                          struct mo_err *e);
 
+/* Has the file in common with other servers. Before it is opened. */
+void mo_account_file_share(struct mo_account_file *f,
+                           struct mo_shared_accounts *const *shared);
+
 /* One connection as people see it; borrowed. */
 struct mo_account_info {
     struct mo_span server, person;
     uint64_t since_ms; /* wall clock: the tokens were got or refreshed */
     const struct mo_tokens *tokens;
 };
+
+/* The names in the content of a file; false: it is a client's. Borrowed. */
+bool mo_account_names(struct mo_span content, struct mo_account_info *out);
 
 /* Calls fn() for every connection that can be read until it returns nonzero.
  * Files that do not open are left out; *bad counts them (may be NULL). */

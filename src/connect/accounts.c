@@ -60,7 +60,8 @@ struct revoking { /* the end of a connection */
 struct mo_accounts {
     struct mo_accounts_opts o;
     const struct mo_config *cfg;
-    struct mo_secrets *vault; /* NULL: not needed yet */
+    struct mo_secrets *vault;          /* NULL: not needed yet */
+    struct mo_shared_accounts *shared; /* other servers; or NULL */
     struct mo_audit *audit;
     struct mo_map map; /* server, NUL, person -> struct account */
     struct mo_list probes, revoking;
@@ -232,6 +233,7 @@ static struct account *account_new(struct mo_accounts *c,
     x->server = mo_strndup(o.server->name, strlen(o.server->name));
     x->person = mo_strndup(o.person, strlen(o.person));
     o.vault = c->vault;
+    o.shared = &c->shared;
     o.told = on_told;
     o.ctx = x;
     if (c->page.len && !o.ask) {
@@ -529,6 +531,7 @@ int mo_accounts_remove(struct mo_accounts *c, const char *server,
                                   mo_span_cstr(person), e);
     r = rc == 0 ? mo_new(struct revoking) : NULL;
     if (r) {
+        mo_account_file_share(&f, &c->shared);
         r->all = c;
         r->w = (struct waiter){done, ctx};
         mo_later_init(&r->later, on_revoking_later);
@@ -540,7 +543,8 @@ int mo_accounts_remove(struct mo_accounts *c, const char *server,
         } else { /* it cannot be read: nothing to revoke */
             mo_loop_defer(c->o.loop, &r->later);
         }
-        (void)unlink(f.path);
+        if (unlink(f.path) == 0 && c->shared)
+            mo_shared_accounts_changed(c->shared, f.key, true);
         note(c, server, person, "disconnected", NULL);
     }
     if (x)
@@ -657,6 +661,7 @@ void mo_accounts_close(struct mo_accounts *c, void (*gone)(void *ctx),
 
     c->closing = true;
     c->gone = (struct mo_gone){gone, ctx};
+    mo_accounts_unshare(c);
     mo_list_each_entry (p, &c->probes, struct probe, node)
         mo_conn_close(p->conn, why);
     mo_list_each_entry_safe (r, &c->revoking, struct revoking, node) {
@@ -669,6 +674,33 @@ void mo_accounts_close(struct mo_accounts *c, void (*gone)(void *ctx),
         account_end(x);
     }
     mo_loop_defer(c->o.loop, &c->later);
+}
+
+int mo_accounts_share(struct mo_accounts *c,
+                      const struct mo_accounts_sharing *w, struct mo_err *e)
+{
+    struct mo_shared_accounts_opts o = {
+        .loop = c->o.loop,
+        .store = w->store,
+        .instance = w->instance,
+        .cfg = c->cfg,
+        .told = w->told,
+        .ctx = w->ctx,
+    };
+    int rc = c->shared ? MO_EBUSY : open_vault(c, e);
+
+    o.vault = c->vault;
+    return rc < 0 ? rc : mo_shared_accounts_open(&o, &c->shared, e);
+}
+
+bool mo_accounts_are_read(const struct mo_accounts *c)
+{
+    return !c->shared || mo_shared_accounts_are_read(c->shared);
+}
+
+void mo_accounts_unshare(struct mo_accounts *c)
+{
+    mo_shared_accounts_close(mo_take_ptr(&c->shared));
 }
 
 void mo_accounts_config(struct mo_accounts *c, const struct mo_config *cfg)

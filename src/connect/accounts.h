@@ -13,7 +13,8 @@
  * came, so nobody can finish, or be made to finish, a sign-in of another.
  *
  * Several processes that share store.dir refresh a token once (tokens.h), and
- * one that finds the file removed stops using its tokens.
+ * one that finds the file removed stops using its tokens. For servers with
+ * another store.dir: shared_accounts.h.
  *
  * Limit: MO_ACCOUNTS_MAX connections in memory; MO_EBUSY beyond.
  * Ownership: the object belongs to its struct mo_server_link. Links that use
@@ -47,6 +48,19 @@ int mo_accounts_new(const struct mo_accounts_opts *o,
 void mo_accounts_close(struct mo_accounts *c, void (*gone)(void *ctx),
                        void *ctx);
 void mo_accounts_config(struct mo_accounts *c, const struct mo_config *cfg);
+/* Has the connections in common with servers that have another store.dir
+ * (shared_accounts.h), until it closes. Everything is borrowed. */
+struct mo_accounts_sharing {
+    struct mo_store *store;
+    const char *instance;
+    void (*told)(void *ctx, const char *server, const char *person, bool on);
+    void *ctx;
+};
+int mo_accounts_share(struct mo_accounts *c,
+                      const struct mo_accounts_sharing *w, struct mo_err *e);
+void mo_accounts_unshare(struct mo_accounts *c);
+/* False: connections of other servers may be missing. */
+bool mo_accounts_are_read(const struct mo_accounts *c);
 /* Where connects, disconnects and failed refreshes are recorded; or NULL. */
 void mo_accounts_audit(struct mo_accounts *c, struct mo_audit *a);
 /* The address of the page, without a path; "": there is no page. */

@@ -30,6 +30,8 @@ struct mo_server_link {
     struct mo_list sign_ins;           /* struct mo_sign_in */
     unsigned nsign_ins;
     struct mo_accounts *accounts;       /* NULL: not needed yet */
+    struct mo_accounts_sharing sharing; /* store NULL: with nobody */
+    bool is_shared;
     struct mo_token_exchange *exchange; /* likewise */
     struct mo_stderr_tail *stderr_tail;
     struct mo_approvals *approvals; /* or NULL */
@@ -227,6 +229,46 @@ struct mo_accounts *mo_server_link_accounts(struct mo_server_link *d,
     if (d->approvals)
         mo_accounts_audit(d->accounts, mo_approvals_audit(d->approvals));
     return d->accounts;
+}
+
+/* Opens them if a server has connections of persons. */
+static void share_accounts(struct mo_server_link *d)
+{
+    bool wanted = false;
+    struct mo_err e;
+
+    for (size_t i = 0; i < d->cfg->mcp.n && !wanted; i++)
+        wanted = d->cfg->mcp.v[i].credentials == MO_CREDENTIALS_USER;
+    if (!d->sharing.store || d->is_shared || !wanted)
+        return;
+    d->is_shared = true;
+    if (!mo_server_link_accounts(d, &e) ||
+        mo_accounts_share(d->accounts, &d->sharing, &e) < 0)
+        mo_log_err(mo_loop_log(d->loop), MO_ERROR, "connections", &e,
+                   "not shared with other servers");
+}
+
+void mo_server_link_share(struct mo_server_link *d,
+                          const struct mo_accounts_sharing *w)
+{
+    d->sharing = *w;
+    share_accounts(d);
+}
+
+void mo_server_link_unshare(struct mo_server_link *d)
+{
+    d->sharing = (struct mo_accounts_sharing){.store = NULL};
+    if (d->accounts)
+        mo_accounts_unshare(d->accounts);
+}
+
+const char *mo_server_link_why(void *ctx)
+{
+    const struct mo_server_link *d = ctx;
+
+    return d->accounts && !mo_accounts_are_read(d->accounts)
+               ? "connections of the other servers are not read yet"
+               : NULL;
 }
 
 void mo_server_link_done(void *ctx, const char *server, struct mo_span who)
@@ -620,6 +662,7 @@ void mo_server_link_config(struct mo_server_link *d,
     mo_config_unref(old);
     if (d->accounts)
         mo_accounts_config(d->accounts, cfg);
+    share_accounts(d);
 }
 
 const struct mo_config *mo_server_link_now(const struct mo_server_link *d)

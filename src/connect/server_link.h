@@ -24,6 +24,7 @@
 
 #define MO_SERVER_LINK_SIGN_INS 1024
 
+struct mo_accounts_sharing;
 struct mo_server_link;
 struct mo_sign_in;
 struct mo_accounts; /* accounts.h */
@@ -59,6 +60,13 @@ const struct mo_config *mo_server_link_now(const struct mo_server_link *d);
 void mo_server_link_approvals(struct mo_server_link *d,
                               struct mo_approvals *approvals);
 
+/* Persons' connections are in common with other servers from now on
+ * (accounts.h); nothing while no server has them. */
+void mo_server_link_share(struct mo_server_link *d,
+                          const struct mo_accounts_sharing *w);
+void mo_server_link_unshare(struct mo_server_link *d);
+/* NULL, or why not all connections are known. ctx: the link. */
+const char *mo_server_link_why(void *ctx);
 /* The persons' own sign-ins; made by the first call. NULL and *e: no memory. */
 struct mo_accounts *mo_server_link_accounts(struct mo_server_link *d,
                                             struct mo_err *e);

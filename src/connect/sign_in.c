@@ -125,6 +125,10 @@ static int open_sealed(struct mo_sign_in *s, struct mo_err *e)
     if (rc == 0)
         rc = mo_account_client_init(&s->client_file, o->cfg, o->vault, server,
                                     e);
+    if (rc == 0 && o->shared) {
+        mo_account_file_share(&s->file, o->shared);
+        mo_account_file_share(&s->client_file, o->shared);
+    }
     if (rc == 0)
         rc = mo_account_file_open(&s->file, &s->tokens, e);
     return rc < 0 ? rc : mo_account_file_open(&s->client_file, &s->clients, e);

@@ -43,7 +43,8 @@ struct mo_sign_in_opts {
     int err;            /* descriptor for messages to the person */
     const char *person; /* NULL: the tokens are everybody's */
     /* With a person: */
-    const struct mo_secrets *vault; /* seals the file */
+    const struct mo_secrets *vault;           /* seals the file */
+    struct mo_shared_accounts *const *shared; /* as of struct mo_account_file */
     const char *page; /* redirect URI of the page; NULL: as without a person */
     /* With a page: the address to open, or (url NULL) the end of a sign-in or
      * refresh. why NULL: with a token. */

@@ -433,8 +433,8 @@ int mo_policy_share(struct mo_policy *p, struct mo_store *store,
 
     if (!mo_store_is_shared(store))
         return 0;
-    rc = mo_shared_rows_open(p->loop, store, kinds, MO_COUNT(kinds), &p->rows,
-                             e);
+    rc = mo_shared_rows_open(p->loop, store, "policy", kinds, MO_COUNT(kinds),
+                             &p->rows, e);
     if (rc < 0)
         return rc;
     mo_remembered_rules_on_change(p->remembered, on_own_change, p);

@@ -2,14 +2,15 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rand.h"
 
 #define ROOM        "store"
-#define PREFIX      "shared:"
-#define NEWS        "shared-rows"
-#define GONE        "{\"gone\":true}"
+#define NEWS        "-news"
+#define GONE        "{\"gone\":true,\"at\":" /* and the time */
+#define NAME_MAX_   24
 #define NEWS_BYTES  12
 #define SOON_MS     100 /* changes that come together are one round */
 #define BATCH       32
@@ -30,6 +31,7 @@ struct kind {
 struct mo_shared_rows {
     struct mo_loop *loop;
     struct mo_store *store;
+    char prefix[NAME_MAX_], news[NAME_MAX_]; /* NAME: and NAME-news */
     struct kind kinds[MO_SHARED_KINDS_MAX];
     size_t nkinds;
     struct mo_list writes;          /* of struct own_write, in a round */
@@ -82,7 +84,7 @@ static void end_round(struct mo_shared_rows *r, const struct mo_err *why)
         r->is_dirty = true;
     if (why && !r->is_told)
         mo_log_err(mo_loop_log(r->loop), MO_WARN, ROOM, why,
-                   "rules and tools of other servers are not known");
+                   "what other servers have (%s) is not known", r->prefix);
     r->is_told = why != NULL;
     mo_timer_start(r->loop, &r->look,
                    !why && r->is_dirty ? SOON_MS : MO_SHARED_ROWS_MS);
@@ -153,8 +155,9 @@ static void write_some(struct mo_shared_rows *r)
         return;
     }
     put_news(&news);
-    v[n] = (struct mo_write){
-        .kind = MO_WRITE_MARK, .id = MO_SPAN(NEWS), .doc = mo_buf_view(&news)};
+    v[n] = (struct mo_write){.kind = MO_WRITE_MARK,
+                             .id = mo_span_cstr(r->news),
+                             .doc = mo_buf_view(&news)};
     b.n = n + 1;
     rc = mo_store_write(r->store, &b, on_written, r, &e);
     for (size_t i = 0; i < n; i++) {
@@ -172,7 +175,7 @@ void mo_shared_rows_put(struct mo_shared_rows *r, const char *kind,
 {
     struct own_write *w =
         doc.n <= MO_STORE_DOC_MAX ? mo_new(struct own_write) : NULL;
-    int n = w ? snprintf(w->id, sizeof(w->id), PREFIX "%s:%.*s", kind,
+    int n = w ? snprintf(w->id, sizeof(w->id), "%s%s:%.*s", r->prefix, kind,
                          (int)id.n, id.p)
               : -1;
 
@@ -196,7 +199,7 @@ static struct kind *kind_of(struct mo_shared_rows *r, struct mo_span *id)
 {
     struct mo_span name;
 
-    *id = mo_span_skip(*id, sizeof(PREFIX) - 1);
+    *id = mo_span_skip(*id, strlen(r->prefix));
     name = mo_span_cut(id, ':');
     for (size_t i = 0; i < r->nkinds; i++)
         if (mo_span_is(name, r->kinds[i].k.name))
@@ -217,7 +220,7 @@ static int keep_row(struct mo_shared_rows *r, const struct mo_row *row)
     x = mo_zalloc(sizeof(*x) + row->doc.n);
     if (!x)
         return MO_ENOMEM;
-    x->is_gone = mo_span_is(row->doc, GONE);
+    x->is_gone = mo_span_starts(row->doc, MO_SPAN(GONE));
     x->n = row->doc.n;
     memcpy(x->doc, row->doc.p, row->doc.n);
     rc = mo_map_put(&k->theirs, id, x, &old);
@@ -241,7 +244,7 @@ static void on_rows(void *ctx, const struct mo_rows *rows,
 static void read_page(struct mo_shared_rows *r)
 {
     const struct mo_read q = {.kind = MO_READ_MARKS,
-                              .text = MO_SPAN(PREFIX),
+                              .text = mo_span_cstr(r->prefix),
                               .id = mo_span_cstr(r->last),
                               .limit = PAGE};
 
@@ -301,7 +304,8 @@ static void on_news(void *ctx, const struct mo_rows *rows,
 static void on_look(struct mo_timer *t)
 {
     struct mo_shared_rows *r = mo_container_of(t, struct mo_shared_rows, look);
-    const struct mo_read q = {.kind = MO_READ_MARK, .id = MO_SPAN(NEWS)};
+    const struct mo_read q = {.kind = MO_READ_MARK,
+                              .id = mo_span_cstr(r->news)};
 
     r->is_busy = true;
     (void)read_store(r, &q, on_news);
@@ -319,19 +323,20 @@ bool mo_shared_rows_are_read(const struct mo_shared_rows *r)
     return r->is_read;
 }
 
-/* --- removing ---------------------------------------------------------------
+/* --- one row -----------------------------------------------------------------
  */
 
-struct removal {
+struct one {
     struct mo_shared_rows *rows;
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_shared_done_fn *done;
+    mo_shared_got_fn *got;
     void *ctx;
 };
 
-static void on_removed(void *ctx, const struct mo_written *w,
-                       const struct mo_err *why)
+static void on_one_written(void *ctx, const struct mo_written *w,
+                           const struct mo_err *why)
 {
-    struct removal x = *(struct removal *)ctx;
+    struct one x = *(struct one *)ctx;
     struct mo_err closed;
 
     (void)w;
@@ -340,19 +345,24 @@ static void on_removed(void *ctx, const struct mo_written *w,
     x.done(x.ctx, end_op(x.rows) ? &closed : why);
 }
 
-int mo_shared_rows_remove(struct mo_shared_rows *r, const char *kind,
-                          struct mo_span id,
-                          void (*done)(void *ctx, const struct mo_err *why),
-                          void *ctx, struct mo_err *e)
+static int put_id(const struct mo_shared_rows *r, const char *kind,
+                  struct mo_span id, struct mo_buf *out)
+{
+    return mo_buf_printf(out, "%s%s:%.*s", r->prefix, kind, (int)id.n, id.p);
+}
+
+int mo_shared_rows_write(struct mo_shared_rows *r, const char *kind,
+                         struct mo_span id, struct mo_span doc,
+                         mo_shared_done_fn *done, void *ctx, struct mo_err *e)
 {
     mo_autobuf struct mo_buf news = {.max = 64},
                              name = {.max = MO_STORE_ID_MAX};
-    struct removal *x = mo_new(struct removal);
-    struct mo_write v[2] = {{.kind = MO_WRITE_MARK, .doc = MO_SPAN(GONE)},
-                            {.kind = MO_WRITE_MARK, .id = MO_SPAN(NEWS)}};
+    struct one *x = mo_new(struct one);
+    struct mo_write v[2] = {
+        {.kind = MO_WRITE_MARK, .doc = doc},
+        {.kind = MO_WRITE_MARK, .id = mo_span_cstr(r->news)}};
     const struct mo_store_batch b = {.writes = v, .n = MO_COUNT(v)};
-    int rc = x ? mo_buf_printf(&name, PREFIX "%s:%.*s", kind, (int)id.n, id.p)
-               : MO_ENOMEM;
+    int rc = x ? put_id(r, kind, id, &name) : MO_ENOMEM;
 
     put_news(&news);
     v[0].id = mo_buf_view(&name);
@@ -361,8 +371,56 @@ int mo_shared_rows_remove(struct mo_shared_rows *r, const char *kind,
         mo_free(x);
         return mo_fail(e, rc, "a shared row");
     }
-    *x = (struct removal){r, done, ctx};
-    rc = mo_store_write(r->store, &b, on_removed, x, e);
+    *x = (struct one){.rows = r, .done = done, .ctx = ctx};
+    rc = mo_store_write(r->store, &b, on_one_written, x, e);
+    if (rc == 0)
+        r->ops++;
+    else
+        mo_free(x);
+    return rc;
+}
+
+void mo_shared_rows_put_gone(struct mo_buf *out, uint64_t at_ms)
+{
+    (void)mo_buf_printf(out, GONE "%llu}", (unsigned long long)at_ms);
+}
+
+int mo_shared_rows_remove(struct mo_shared_rows *r, const char *kind,
+                          struct mo_span id, mo_shared_done_fn *done, void *ctx,
+                          struct mo_err *e)
+{
+    mo_autobuf struct mo_buf doc = {.max = 64};
+
+    mo_shared_rows_put_gone(&doc, mo_wall_ms());
+    return mo_shared_rows_write(r, kind, id, mo_buf_view(&doc), done, ctx, e);
+}
+
+static void on_one_read(void *ctx, const struct mo_rows *rows,
+                        const struct mo_err *why)
+{
+    struct one x = *(struct one *)ctx;
+    struct mo_err closed;
+    struct mo_span doc = !why && rows->n ? rows->v[0].doc : mo_span(NULL, 0);
+
+    mo_free(ctx);
+    (void)mo_fail(&closed, MO_ECLOSED, "this server ends");
+    x.got(x.ctx, doc, end_op(x.rows) ? &closed : why);
+}
+
+int mo_shared_rows_read(struct mo_shared_rows *r, const char *kind,
+                        struct mo_span id, mo_shared_got_fn *got, void *ctx,
+                        struct mo_err *e)
+{
+    mo_autobuf struct mo_buf name = {.max = MO_STORE_ID_MAX};
+    struct one *x = mo_new(struct one);
+    struct mo_read q = {.kind = MO_READ_MARK};
+    int rc = x ? put_id(r, kind, id, &name) : MO_ENOMEM;
+
+    q.id = mo_buf_view(&name);
+    if (rc == 0) {
+        *x = (struct one){.rows = r, .got = got, .ctx = ctx};
+        rc = mo_store_read(r->store, &q, on_one_read, x, e);
+    }
     if (rc == 0)
         r->ops++;
     else
@@ -374,8 +432,8 @@ int mo_shared_rows_remove(struct mo_shared_rows *r, const char *kind,
  */
 
 int mo_shared_rows_open(struct mo_loop *l, struct mo_store *store,
-                        const struct mo_shared_kind *kinds, size_t n,
-                        struct mo_shared_rows **out, struct mo_err *e)
+                        const char *name, const struct mo_shared_kind *kinds,
+                        size_t n, struct mo_shared_rows **out, struct mo_err *e)
 {
     struct mo_shared_rows *r = mo_new(struct mo_shared_rows);
 
@@ -384,6 +442,8 @@ int mo_shared_rows_open(struct mo_loop *l, struct mo_store *store,
         return mo_fail(e, MO_ENOMEM, "out of memory");
     r->loop = l;
     r->store = store;
+    (void)snprintf(r->prefix, sizeof(r->prefix), "%s:", name);
+    (void)snprintf(r->news, sizeof(r->news), "%s" NEWS, name);
     mo_list_init(&r->writes);
     for (; r->nkinds < n; r->nkinds++) {
         r->kinds[r->nkinds].k = kinds[r->nkinds];

@@ -200,6 +200,10 @@ void mo_api_approvals_handle(struct mo_api *api, struct mo_req *rq);
 int mo_openapi_route(struct mo_site *s);
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_tokens_routes(struct mo_site *s, struct mo_api *api);
+/* The gateway, and the other workers, learn that a person has connected to a
+ * server, or has disconnected. */
+void mo_api_connected(struct mo_api *api, const char *server, const char *who,
+                      bool on);
 int mo_api_connections_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);

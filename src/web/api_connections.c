@@ -97,8 +97,8 @@ static void keep_home(const struct mo_api *api, const char *url)
         api->here(api->elsewhere_ctx, state);
 }
 
-static void set_person(struct mo_api *api, const char *server, const char *who,
-                       bool on)
+void mo_api_connected(struct mo_api *api, const char *server, const char *who,
+                      bool on)
 {
     mo_gateway_person(mo_gateway_setup_gateway(api->gateway), server, who, on);
     if (!api->tell)
@@ -155,7 +155,7 @@ static void disconnect_now(struct mo_api_job *j)
     const char *server = mo_buf_cstr(&j->arg), *who = mo_buf_cstr(&j->owner);
     struct mo_err e;
 
-    set_person(j->api, server, who, false);
+    mo_api_connected(j->api, server, who, false);
     if (mo_accounts_remove(all_of(j->api), server, who, on_removed, j, &e) < 0)
         refuse(j, &e);
 }
@@ -263,7 +263,7 @@ static void on_finished(void *ctx, const char *server, const struct mo_err *why)
         refuse(j, why);
         return;
     }
-    set_person(j->api, server, mo_buf_cstr(&j->arg), true);
+    mo_api_connected(j->api, server, mo_buf_cstr(&j->arg), true);
     (void)mo_buf_puts(&j->out, "<!doctype html><title>Connected</title>"
                                "<meta http-equiv=\"refresh\" content=\"0;url="
                                "/connections?connected=");

@@ -72,7 +72,7 @@ static void oauth_free(struct mo_oauth *o)
     mo_timer_stop(o->o.loop, &o->timer);
     mo_timer_stop(o->o.loop, &o->turn);
     mo_later_cancel(&o->later);
-    mo_close_fd(&o->claim);
+    mo_tokens_unclaim(o->o.tokens, &o->claim);
     mo_dpop_fini(&o->dpop);
     mo_arena_fini(&o->a);
     mo_free(o);
@@ -282,7 +282,7 @@ static int start_refresh(struct mo_oauth *o, struct mo_err *e)
     int rc = mo_tokens_claim(o->o.tokens, &o->claim);
 
     if (rc == MO_EBUSY || has_newer_token(o)) { /* by another process */
-        mo_close_fd(&o->claim);
+        mo_tokens_unclaim(o->o.tokens, &o->claim);
         o->queued = true;
         mo_timer_start(o->o.loop, &o->turn, MO_OAUTH_TURN_MS);
         return 0;
@@ -293,7 +293,7 @@ static int start_refresh(struct mo_oauth *o, struct mo_err *e)
     else
         rc = mo_flow_refresh(&fo, k, &o->flow, e);
     if (rc < 0)
-        mo_close_fd(&o->claim);
+        mo_tokens_unclaim(o->o.tokens, &o->claim);
     o->refreshing = rc == 0;
     return rc;
 }
@@ -406,7 +406,7 @@ static void on_done(void *ctx, const struct mo_token *k, const char *asked,
     close_back(o);
     if (!why && keep_token(o, k, asked, &e) < 0)
         why = &e;
-    mo_close_fd(&o->claim);
+    mo_tokens_unclaim(o->o.tokens, &o->claim);
     if (why)
         mo_log_err(mo_loop_log(o->o.loop), MO_INFO, ROOM, why, "no token");
     if (refused && use_newer_token(o)) { /* another process was faster */

@@ -27,6 +27,7 @@ struct mo_tokens {
     size_t n;
     struct mo_file_stamp seen; /* the file when last read or written */
     bool unsaved;              /* there are changes not in the file */
+    bool claimed;              /* by seal->claim() */
 };
 
 /* The texts of an entry and their names in the file. */
@@ -166,17 +167,40 @@ static int write_all(const struct mo_tokens *t, struct mo_buf *b)
 
 static int remove_file(struct mo_tokens *t, struct mo_err *e)
 {
-    bool failed = unlink(t->path) < 0 && errno != ENOENT;
+    bool was_there = unlink(t->path) == 0;
+    bool failed = !was_there && errno != ENOENT;
 
     t->unsaved = failed;
     mo_file_stamp(t->path, &t->seen);
+    if (was_there && t->seal->changed)
+        t->seal->changed(t->seal->ctx, true);
     return failed ? mo_fail_sys(e, "token file %s", t->path) : 0;
+}
+
+/* The time of the file says which version is the newest, also to servers whose
+ * clock is ahead: each is later than the one before. */
+static void make_later(struct mo_tokens *t, const struct mo_file_stamp *before)
+{
+    const struct timespec *old = &before->mtime, *now = &t->seen.mtime;
+    struct timespec v[2] = {{.tv_nsec = UTIME_OMIT},
+                            {old->tv_sec, old->tv_nsec + 1000 * 1000}};
+
+    if (!before->there || now->tv_sec > old->tv_sec ||
+        (now->tv_sec == old->tv_sec && now->tv_nsec >= v[1].tv_nsec))
+        return;
+    if (v[1].tv_nsec >= 1000 * 1000 * 1000) {
+        v[1].tv_sec++;
+        v[1].tv_nsec -= 1000 * 1000 * 1000;
+    }
+    (void)utimensat(AT_FDCWD, t->path, v, AT_SYMLINK_NOFOLLOW);
+    mo_file_stamp(t->path, &t->seen);
 }
 
 static int save_file(struct mo_tokens *t, struct mo_err *e)
 {
     mo_autowipe struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
     mo_autowipe struct mo_buf sealed = {.max = 2 * MO_TOKENS_FILE_MAX};
+    struct mo_file_stamp before;
     struct mo_span text;
     int rc;
 
@@ -195,7 +219,12 @@ static int save_file(struct mo_tokens *t, struct mo_err *e)
     if (rc == 0 && mo_file_save(t->path, text, 0600, e) < 0)
         rc = mo_wrap(e, "token file");
     t->unsaved = rc < 0;
+    before = t->seen;
     mo_file_stamp(t->path, &t->seen);
+    if (rc == 0 && t->seal)
+        make_later(t, &before);
+    if (rc == 0 && t->seal && t->seal->changed)
+        t->seal->changed(t->seal->ctx, false);
     return rc;
 }
 
@@ -319,7 +348,7 @@ void mo_tokens_sync(struct mo_tokens *t)
 
 /* Locks the current file: the file that replaces it, which ends the claim, is
  * another one. */
-int mo_tokens_claim(const struct mo_tokens *t, int *fd)
+int mo_tokens_claim(struct mo_tokens *t, int *fd)
 {
     mo_autofd int f =
         t->path ? open(t->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
@@ -327,8 +356,22 @@ int mo_tokens_claim(const struct mo_tokens *t, int *fd)
     *fd = -1;
     if (f >= 0 && flock(f, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? MO_EBUSY : 0;
+    if (t->seal && t->seal->claim && !t->claimed) {
+        if (t->seal->claim(t->seal->ctx) == MO_EBUSY)
+            return MO_EBUSY;
+        t->claimed = true;
+    }
     *fd = mo_take_fd(&f);
     return 0;
+}
+
+void mo_tokens_unclaim(struct mo_tokens *t, int *fd)
+{
+    mo_close_fd(fd);
+    if (!t || !t->claimed)
+        return;
+    t->claimed = false;
+    t->seal->unclaim(t->seal->ctx);
 }
 
 /* Returns the descriptor that holds the lock; -1: continue without one. */

@@ -54,6 +54,12 @@ struct mo_tokens_seal {
                 struct mo_err *e);
     int (*open)(void *ctx, struct mo_span sealed, struct mo_buf *out,
                 struct mo_err *e);
+    /* For servers with another file; each may be NULL. claim: 0, or MO_EBUSY
+     * and it is called again soon; after 0, unclaim() once. changed: the file
+     * was written, or removed. */
+    int (*claim)(void *ctx);
+    void (*unclaim)(void *ctx);
+    void (*changed)(void *ctx, bool removed);
     void *ctx;
 };
 int mo_tokens_open_sealed(const char *path, const struct mo_tokens_seal *seal,
@@ -67,9 +73,12 @@ bool mo_tokens_unsaved(const struct mo_tokens *t);
 void mo_tokens_sync(struct mo_tokens *t);
 /* Claim the right to refresh tokens among the processes that share the file: an
  * issuer may take a token refreshed twice for stolen. Returns 0 and a
- * descriptor to close afterwards (-1 if the file is not shared), or MO_EBUSY. A
+ * descriptor for mo_tokens_unclaim() (-1 if the file is not shared), or
+ * MO_EBUSY. A
  * process that waits finds the new token with mo_tokens_sync(). */
-int mo_tokens_claim(const struct mo_tokens *t, int *fd);
+int mo_tokens_claim(struct mo_tokens *t, int *fd);
+/* Ends it and closes the descriptor; nothing if there is none. */
+void mo_tokens_unclaim(struct mo_tokens *t, int *fd);
 /* Find a token; borrowed until the next put, drop or sync; NULL: none. Without
  * an issuer: the entry that was put last. */
 const struct mo_token *mo_tokens_get(const struct mo_tokens *t,
