@@ -75,6 +75,7 @@ for (const signal of ['SIGTERM', 'SIGKILL'])
     await until(async () => (await roles('assistant')).length === 3, 'three answers', 40_000);
     assert.deepEqual((await roles('user')).map((m) => m.blocks[0].text), ['one', 'two', 'three'], 'each is there once');
     assert.equal(there.count('(disconnect)'), 0);
+    await within(all.v[0].server.exit, 'its end', 30_000);
   }));
 
 test('the holder sleeps for longer than its lease', { skip: noRedis }, () => with2({ env }, async (all) => {
