@@ -71,7 +71,13 @@ void mo_account_key(struct mo_span server, struct mo_span person,
     mo_hex(sum, sizeof(sum), out);
 }
 
-static int put_path(const struct mo_config *c, const char *key,
+bool mo_account_is_key(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == MO_SHA256_HEX &&
+           !name[MO_SHA256_HEX];
+}
+
+int mo_account_path(const struct mo_config *c, const char *key,
                     char out[PATH_MAX])
 {
     int n =
@@ -86,7 +92,7 @@ bool mo_account_exists(const struct mo_config *c, struct mo_span server,
     char key[MO_SHA256_HEX + 1], path[PATH_MAX];
 
     mo_account_key(server, person, key);
-    return put_path(c, key, path) == 0 && access(path, F_OK) == 0;
+    return mo_account_path(c, key, path) == 0 && access(path, F_OK) == 0;
 }
 
 /* --- the content ---------------------------------------------------------- */
@@ -169,7 +175,7 @@ static int file_init(struct mo_account_file *f, const struct mo_config *c,
     rc = put_names(&f->names, what, server, person);
     mo_sha256_hex(mo_buf_view(&f->names), f->key);
     if (rc == 0)
-        rc = put_path(c, f->key, path);
+        rc = mo_account_path(c, f->key, path);
     if (rc == 0)
         f->path = mo_strndup(path, strlen(path));
     if (rc == 0 && !f->path)
@@ -243,7 +249,7 @@ static bool read_names(struct walk *w, const char *key, struct mo_buf *plain,
     char path[PATH_MAX], again[MO_SHA256_HEX + 1];
     struct mo_file_stamp stamp;
 
-    if (put_path(w->c, key, path) < 0 ||
+    if (mo_account_path(w->c, key, path) < 0 ||
         mo_file_read(path, CONTENT_MAX, &sealed, &stamp, NULL) < 0)
         return false;
     out->since_ms = (uint64_t)stamp.mtime.tv_sec * 1000;
@@ -288,15 +294,14 @@ int mo_accounts_each(const struct mo_config *c, const struct mo_secrets *vault,
     DIR *d = NULL;
     int rc = 0;
 
-    if (put_path(c, "", dir) < 0)
+    if (mo_account_path(c, "", dir) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
     d = opendir(dir);
     if (!d && errno != ENOENT)
         return mo_fail_sys(e, "%s", dir);
     for (struct dirent *en = d ? readdir(d) : NULL; en && rc == 0;
          en = readdir(d)) {
-        if (strspn(en->d_name, "0123456789abcdef") == MO_SHA256_HEX &&
-            !en->d_name[MO_SHA256_HEX])
+        if (mo_account_is_key(en->d_name))
             rc = visit(&w, en->d_name);
     }
     if (d)

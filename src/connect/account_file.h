@@ -16,6 +16,8 @@
 #ifndef MO_CONNECT_ACCOUNT_FILE_H
 #define MO_CONNECT_ACCOUNT_FILE_H
 
+#include <limits.h>
+
 #include "codec/sha256.h"
 #include "config/config.h"
 #include "connect/shared_accounts.h"
@@ -37,6 +39,10 @@ struct mo_account_file {
 /* The name of the file: a digest of the pair. */
 void mo_account_key(struct mo_span server, struct mo_span person,
                     char out[MO_SHA256_HEX + 1]);
+bool mo_account_is_key(const char *name);
+/* The path of that file; of "" that of the directory. MO_ETOOBIG. */
+int mo_account_path(const struct mo_config *c, const char *key,
+                    char out[PATH_MAX]);
 /* True if the person is connected: one look at the directory. */
 bool mo_account_exists(const struct mo_config *c, struct mo_span server,
                        struct mo_span person);

@@ -19,7 +19,7 @@
 #define FILE_MAX    (2 * MO_TOKENS_FILE_MAX)
 #define LOCK_MS     500
 #define UNUSED_MS   5000 /* a claim that nobody comes back for */
-#define REMOVED_MAX 1024
+#define CHANGES_MAX 1024
 
 enum claim_state {
     CLAIM_TAKING,  /* waits for the lease */
@@ -43,40 +43,34 @@ struct mo_shared_accounts {
     struct mo_shared_accounts_opts o;
     struct mo_shared_rows *rows;
     struct mo_list claims;
-    struct mo_map removed; /* key -> struct removal *, not in the store yet */
+    struct mo_map changes; /* key -> struct change *, not in the store yet */
     bool is_closed, is_warned;
 };
 
-struct removal {
-    uint64_t at_ms;
+/* A change made here. It counts as later than what the store has when it gets
+ * there, whatever the clocks say. */
+struct change {
+    bool removed, is_sent;
+    uint64_t at_ms; /* of a removal */
 };
 
 static void free_if_over(struct mo_shared_accounts *s)
 {
     if (!s->is_closed || !mo_list_empty(&s->claims))
         return;
-    mo_map_each (en, &s->removed)
+    mo_map_each (en, &s->changes)
         mo_free(en->value);
-    mo_map_fini(&s->removed);
+    mo_map_fini(&s->changes);
     mo_config_unref(s->o.cfg);
     mo_free(s);
 }
 
 /* --- files ---------------------------------------------------------------- */
 
-static bool is_key(const char *name)
-{
-    return strspn(name, "0123456789abcdef") == MO_SHA256_HEX &&
-           !name[MO_SHA256_HEX];
-}
-
 static int put_path(const struct mo_shared_accounts *s, const char *key,
                     char out[PATH_MAX])
 {
-    int n = snprintf(out, PATH_MAX, "%s/" MO_ACCOUNTS_DIR "%s%s",
-                     s->o.cfg->store.dir, *key ? "/" : "", key);
-
-    return n < 0 || n >= PATH_MAX ? MO_ETOOBIG : 0;
+    return mo_account_path(s->o.cfg, key, out);
 }
 
 /* The time of the file in milliseconds; 0: there is none. */
@@ -88,6 +82,15 @@ static uint64_t time_of(const char *path)
     return f.there ? (uint64_t)f.mtime.tv_sec * 1000 +
                          (uint64_t)f.mtime.tv_nsec / 1000000
                    : 0;
+}
+
+static void set_time(const char *path, uint64_t at_ms)
+{
+    const struct timespec t[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {(time_t)(at_ms / 1000), (long)(at_ms % 1000) * 1000000}};
+
+    (void)utimensat(AT_FDCWD, path, t, AT_SYMLINK_NOFOLLOW);
 }
 
 static int put_doc(const char *path, struct mo_buf *doc)
@@ -137,9 +140,6 @@ static void take_file(struct mo_shared_accounts *s, const char *key,
                       struct mo_span sealed, uint64_t at_ms)
 {
     mo_autowipe struct mo_buf plain = {.max = FILE_MAX};
-    const struct timespec t[2] = {
-        {.tv_nsec = UTIME_OMIT},
-        {(time_t)(at_ms / 1000), (long)(at_ms % 1000) * 1000000}};
     char path[PATH_MAX], dir[PATH_MAX];
     mo_autofd int held = -1;
     uint64_t own_ms;
@@ -162,7 +162,7 @@ static void take_file(struct mo_shared_accounts *s, const char *key,
         mo_log_err(mo_loop_log(s->o.loop), MO_WARN, ROOM, &e, "%s", path);
         return;
     }
-    (void)utimensat(AT_FDCWD, path, t, AT_SYMLINK_NOFOLLOW);
+    set_time(path, at_ms);
     if (!own_ms)
         tell(s, mo_buf_view(&plain), true);
 }
@@ -221,23 +221,35 @@ static uint64_t row_at(const struct mo_shared_row *row)
                : 0;
 }
 
-static void forget_removal(struct mo_shared_accounts *s, const char *key)
+static void forget_change(struct mo_shared_accounts *s, const char *key)
 {
-    mo_free(mo_map_del(&s->removed, mo_span_cstr(key)));
+    mo_free(mo_map_del(&s->changes, mo_span_cstr(key)));
 }
 
-/* True: it was removed here after the row was written, and the store gets
- * that. */
-static bool put_removal(struct mo_shared_accounts *s, const char *key,
-                        const struct mo_shared_row *row,
-                        struct mo_shared_rows *r)
+/* True: the file was removed here after the row was written, and the store
+ * gets that. A file that was written here is made later than the row. */
+static bool put_change(struct mo_shared_accounts *s, const char *key,
+                       const struct mo_shared_row *row,
+                       struct mo_shared_rows *r)
 {
-    const struct removal *x = mo_map_get(&s->removed, mo_span_cstr(key));
+    struct change *x = mo_map_get(&s->changes, mo_span_cstr(key));
     mo_autobuf struct mo_buf doc = {.max = 64};
     uint64_t at_ms = row_at(row);
+    char path[PATH_MAX];
 
-    if (!x || row->is_gone || at_ms > x->at_ms) {
-        forget_removal(s, key);
+    if (!x)
+        return false;
+    if (x->is_sent && (row->is_gone == x->removed || at_ms > x->at_ms)) {
+        forget_change(s, key);
+        return false;
+    }
+    if (!x->is_sent && at_ms >= x->at_ms)
+        x->at_ms = at_ms + 1;
+    x->is_sent = true;
+    if (!x->removed) {
+        if (put_path(s, key, path) == 0 && time_of(path) &&
+            time_of(path) <= at_ms)
+            set_time(path, x->at_ms);
         return false;
     }
     mo_shared_rows_put_gone(&doc, x->at_ms);
@@ -270,13 +282,13 @@ static void merge(void *ctx, const struct mo_map *theirs,
         char key[MO_SHA256_HEX + 1];
 
         (void)snprintf(key, sizeof(key), "%.*s", (int)en->key_len, en->key);
-        if (is_key(key) && !put_removal(s, key, row, r))
+        if (mo_account_is_key(key) && !put_change(s, key, row, r))
             take_row(s, key, mo_span(row->doc, row->n));
     }
     if (put_path(s, "", dir) == 0)
         d = opendir(dir);
     for (struct dirent *en = d ? readdir(d) : NULL; en; en = readdir(d))
-        if (is_key(en->d_name))
+        if (mo_account_is_key(en->d_name))
             put_newer(s, en->d_name, theirs, r);
     if (d)
         (void)closedir(d);
@@ -285,19 +297,17 @@ static void merge(void *ctx, const struct mo_map *theirs,
 void mo_shared_accounts_changed(struct mo_shared_accounts *s, const char *key,
                                 bool removed)
 {
-    struct removal *x = NULL;
+    struct change *x = NULL;
 
     if (s->is_closed)
         return;
-    forget_removal(s, key);
-    if (removed) {
-        x = mo_new(struct removal);
-        if (x)
-            x->at_ms = mo_wall_ms();
-        if (x && (s->removed.len >= REMOVED_MAX ||
-                  mo_map_put(&s->removed, mo_span_cstr(key), x, NULL) < 0))
-            mo_free(x);
-    }
+    forget_change(s, key);
+    x = mo_new(struct change);
+    if (x)
+        *x = (struct change){.removed = removed, .at_ms = mo_wall_ms()};
+    if (x && (s->changes.len >= CHANGES_MAX ||
+              mo_map_put(&s->changes, mo_span_cstr(key), x, NULL) < 0))
+        mo_free(x);
     mo_shared_rows_changed(s->rows);
 }
 
@@ -313,15 +323,20 @@ static struct claim *find_claim(const struct mo_shared_accounts *s,
     return NULL;
 }
 
-static void end_claim(struct claim *c)
+static void claim_free(struct claim *c)
 {
-    struct mo_shared_accounts *s = c->all;
-
-    mo_timer_stop(s->o.loop, &c->unused);
+    mo_timer_stop(c->all->o.loop, &c->unused);
     if (c->lease)
         mo_lease_drop(mo_take_ptr(&c->lease));
     mo_list_del(&c->node);
     mo_free(c);
+}
+
+static void end_claim(struct claim *c)
+{
+    struct mo_shared_accounts *s = c->all;
+
+    claim_free(c);
     free_if_over(s);
 }
 
@@ -454,7 +469,7 @@ int mo_shared_accounts_open(const struct mo_shared_accounts_opts *o,
         return mo_fail(e, MO_ENOMEM, "connections");
     s->o = *o;
     mo_list_init(&s->claims);
-    mo_map_init(&s->removed, REMOVED_MAX);
+    mo_map_init(&s->changes, CHANGES_MAX);
     rc = mo_shared_rows_open(o->loop, o->store, "connections", &kind, 1,
                              &s->rows, e);
     if (rc < 0) {
@@ -473,15 +488,10 @@ void mo_shared_accounts_close(struct mo_shared_accounts *s)
     s->is_closed = true;
     mo_shared_rows_close(mo_take_ptr(&s->rows));
     mo_list_each_entry_safe (c, &s->claims, struct claim, node) {
-        if (c->state == CLAIM_HELD) {
-            mo_timer_stop(s->o.loop, &c->unused);
-            if (c->lease)
-                mo_lease_drop(mo_take_ptr(&c->lease));
-            mo_list_del(&c->node);
-            mo_free(c);
-        } else if (c->state == CLAIM_TAKING && c->lease) {
+        if (c->state == CLAIM_HELD)
+            claim_free(c);
+        else if (c->state == CLAIM_TAKING && c->lease)
             mo_lease_drop(mo_take_ptr(&c->lease)); /* on_held() follows */
-        }
     }
     free_if_over(s);
 }

@@ -8,8 +8,9 @@
  *                          the store knows neither names nor tokens
  *
  * All servers must have the same key of the secrets; a row that does not open
- * is left alone. The newest file counts, by the time of the file, which grows
- * with each change (mcp/oauth/tokens.h).
+ * is left alone. The newest file counts, by the time of the file. A change that
+ * is made here, also a removal, is later than what the store had, whatever the
+ * clocks say.
  *
  * One server at a time refreshes a token: it takes the lease
  * "connection-KEY", reads the row, refreshes, writes the row and gives the

@@ -55,7 +55,8 @@ static bool make_key(struct mo_buf *b, struct mo_span server,
     return mo_buf_err(b) == 0;
 }
 
-static void put_def(struct mo_buf *b, const struct mo_tool *t, bool accepted)
+static void put_def(struct mo_buf *b, const struct mo_tool *t, bool accepted,
+                    uint64_t at_ms)
 {
     struct mo_jw w = mo_jw_object(b);
 
@@ -65,7 +66,7 @@ static void put_def(struct mo_buf *b, const struct mo_tool *t, bool accepted)
     mo_jw_member(&w, "description", t->def.description);
     mo_jw_member_raw(&w, "inputSchema", t->def.schema);
     mo_jw_member_raw(&w, "annotations", t->def.annotations);
-    mo_jw_member_u64(&w, "at", mo_wall_ms());
+    mo_jw_member_u64(&w, "at", at_ms);
     if (accepted)
         mo_jw_member_bool(&w, "accepted", true);
     mo_jw_end(&w);
@@ -115,9 +116,13 @@ static int pin_tool(struct mo_tool_pins *p, struct mo_span key,
                     enum pin_state state, const struct mo_tool *t)
 {
     mo_autobuf struct mo_buf def = {.max = MO_TOOL_PINS_FILE_MAX};
+    const struct pin *old = mo_map_get(&p->map, key);
+    uint64_t at_ms = mo_wall_ms();
     int rc = 0;
 
-    put_def(&def, t, state == PIN_ACCEPTED);
+    if (old && old->at_ms >= at_ms) /* by a clock that is ahead */
+        at_ms = old->at_ms + 1;
+    put_def(&def, t, state == PIN_ACCEPTED, at_ms);
     rc = mo_buf_err(&def);
     if (rc == 0)
         rc = store_pin(&p->map, key, state, t->digest, mo_buf_view(&def));

@@ -1,5 +1,5 @@
-// What people have decided for all sessions holds at every server of a store,
-// whatever directory it has: remembered rules, and tools as first seen.
+// Decisions of people for all sessions hold at every server of a store, whatever
+// directory it has: remembered rules, and tools as first seen.
 import assert from 'node:assert/strict';
 import { readFile, writeFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
