@@ -119,6 +119,8 @@ static void end_next(struct server *s)
 static void end_server(struct server *s)
 {
     s->closing = true;
+    mo_serve_await_end(s);
+    mo_serve_subscriptions_end(s);
     if (s->mcp) /* open event streams would delay the end */
         mo_ep_http_drain(s->mcp);
     mo_serve_views_drain(s);
@@ -146,7 +148,7 @@ static void no_agent(struct server *s, const struct mo_err *why)
     mo_log_err(s->log, MO_ERROR, "serve", why,
                "no conversations; `mcp-orchestrator doctor` says more");
     mo_talk_begin(&s->talk, NULL, why);
-    mo_worker_settled(&s->worker);
+    mo_serve_settled(s);
 }
 
 /* For tests: dies without cleanup, like a power failure. */
@@ -331,7 +333,9 @@ static int make_mcp(struct server *s, struct mo_err *e)
                                    &s->gateway, e);
     if (rc < 0)
         return rc;
+    mo_gateway_home(mo_gateway_setup_gateway(s->gateway), &s->ep_home);
     mo_serve_share_gateway(s);
+    mo_serve_subscriptions_share(s);
     s->mcp = mo_ep_http_new(mo_gateway_setup_endpoint(s->gateway), &o, e);
     if (!s->mcp)
         return e->code;
@@ -444,8 +448,12 @@ static void on_store(void *ctx, struct mo_runtime *h, const struct mo_err *why)
 
     (void)why; /* on_runtime() has told it */
     take_runtime(s, h);
-    if (h && !s->closing)
+    if (s->closing)
+        return;
+    if (h)
         mo_serve_relay_open(s);
+    else
+        mo_serve_await_end(s);
 }
 
 /* There are no boxes: personal tokens, budgets and logins have the store, and
@@ -456,6 +464,8 @@ static void open_store_alone(struct server *s)
 {
     s->opening = mo_runtime_open(s->loop, s->first, MO_RUNTIME_INSTANCE,
                                  on_store, s, NULL) == 0;
+    if (!s->opening)
+        mo_serve_await_end(s);
 }
 
 static void on_runtime(void *ctx, struct mo_runtime *h,
@@ -481,7 +491,7 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
     }
     if (s->agent) {
         mo_log(s->log, MO_INFO, "serve", "ready for conversations");
-        mo_worker_settled(&s->worker);
+        mo_serve_settled(s);
     }
     if (s->agent && s->config->now != s->first)
         mo_serve_apply_sessions(
@@ -497,6 +507,8 @@ static void open_runtime(struct server *s)
         s->opening = true;
     else
         no_agent(s, &e);
+    if (!s->opening)
+        mo_serve_await_end(s);
     if (s->gateway)
         mo_budget_await_store(mo_gateway_setup_budget(s->gateway), s->opening);
 }
@@ -704,6 +716,7 @@ static void free_server(struct server *s)
     mo_cluster_free(mo_take_ptr(&s->cluster));
     if (s->loop)
         mo_loop_run(s->loop); /* closes what an incomplete site left */
+    mo_serve_subscriptions_free(s);
     mo_gateway_metrics_free(s->metrics);
     mo_tls_free(s->tls);
     mo_api_stats_fini(&s->api_stats);
@@ -728,6 +741,7 @@ static int serve(struct mo_config_holder *h, struct mo_log *log,
 
     mo_list_init(&s.views);
     mo_list_init(&s.tunnels);
+    mo_list_init(&s.awaiting);
     s.api.link = &s.link;
     s.api.token = s.auth.token;
     s.api.talk = &s.talk;
@@ -740,10 +754,12 @@ static int serve(struct mo_config_holder *h, struct mo_log *log,
         return mo_serve_exit_code(&e);
     }
     tell_ready(&s, mo_serve_prints_link(o));
-    if (has_runtime(o))
+    if (has_runtime(o)) {
+        mo_serve_await_begin(&s);
         open_runtime(&s);
-    else
+    } else {
         mo_worker_settled(&s.worker);
+    }
     mo_serve_watch(&s);
     mo_serve_metrics(&s);
     if (s.worker.again && mo_config_stale(h))

@@ -509,7 +509,7 @@ static void on_told(void *ctx, struct mo_span text)
     struct server *s = ctx;
     size_t n = text.n > 2 ? strnlen(text.p + 1, text.n - 1) + 2 : text.n;
 
-    if (!s->gateway || s->closing)
+    if (!s->gateway || s->closing || mo_serve_subscriptions_told(s, text))
         return;
     if (mo_span_is(text, LISTS))
         mo_gateway_catch_up(mo_gateway_setup_gateway(s->gateway));
@@ -541,6 +541,7 @@ void mo_serve_catch_up(void *ctx)
         mo_serve_reload(s, "file");
     if (s->gateway)
         mo_gateway_catch_up(mo_gateway_setup_gateway(s->gateway));
+    mo_serve_subscriptions_catch_up(s);
 }
 
 void mo_serve_share_gateway(struct server *s)

@@ -49,11 +49,15 @@ struct server {
     struct mo_cluster *cluster; /* servers on other machines; or NULL */
     struct mo_prom_series *cluster_counts[MO_CLUSTER_COUNTS];
     uint64_t cluster_seen[MO_CLUSTER_COUNTS]; /* counted so far */
-    struct mo_mcp_home *home; /* NULL: sessions are found here only */
-    struct mo_peers *peers;   /* NULL: those of the agent, or none */
-    bool relaying;            /* requests of others may be running */
-    struct mo_list views;     /* of struct view_door */
-    struct mo_list tunnels;   /* of serve_pass_on.c */
+    struct mo_mcp_home *home;    /* NULL: sessions are found here only */
+    struct mo_peers *peers;      /* NULL: those of the agent, or none */
+    bool relaying;               /* requests of others may be running */
+    struct mo_list awaiting;     /* requests; serve_await.c */
+    struct mo_timer await_timer; /* running: they wait */
+    bool settled;
+    struct mo_serve_subscriptions *subscriptions; /* or NULL: not shared */
+    struct mo_list views;                         /* of struct view_door */
+    struct mo_list tunnels;                       /* of serve_pass_on.c */
     struct mo_timer tunnels_end;
     bool opening; /* the runtime is being opened */
     bool closing;
@@ -124,6 +128,30 @@ void mo_serve_views_end(struct server *s);
 void mo_serve_mcp(struct server *s, struct mo_req *rq);
 /* The endpoint of a view that exists; "": of none. Or NULL. */
 struct mo_ep_http *mo_serve_door(struct server *s, const char *view);
+
+/* --- serve_await.c: requests before there is a key ------------------------ */
+
+/* From now on they wait, if this is a worker; until mo_serve_await_end(). */
+void mo_serve_await_begin(struct server *s);
+/* True: the request is kept, and served later by mo_serve_mcp(). */
+bool mo_serve_await(struct server *s, struct mo_req *rq);
+void mo_serve_await_end(struct server *s); /* again is fine */
+/* Conversations are open, or never will be. The other workers are told that
+ * this one is ready when it has the key, too. */
+void mo_serve_settled(struct server *s);
+
+/* --- serve_subscriptions.c: resources that clients watch ------------------ */
+
+/* When it has a gateway. Then only: */
+void mo_serve_subscriptions_share(struct server *s);
+/* Reads what other workers have written. Cheap if that is nothing. */
+void mo_serve_subscriptions_catch_up(struct server *s);
+/* Another worker has told this. False: it is about something else. */
+bool mo_serve_subscriptions_told(struct server *s, struct mo_span text);
+/* Another process has sent this. The same. */
+bool mo_serve_subscriptions_relayed(struct server *s, struct mo_req *rq);
+void mo_serve_subscriptions_end(struct server *s);
+void mo_serve_subscriptions_free(struct server *s); /* after the loop */
 
 /* --- serve_relay.c: other processes of the store -------------------------- */
 

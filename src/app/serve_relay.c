@@ -114,7 +114,8 @@ static void on_relayed(void *ctx, struct mo_req *rq)
     if (mo_span_is(rq->path, "/mcp") ||
         mo_span_starts(rq->path, MO_SPAN("/mcp/")))
         mo_serve_mcp(s, rq);
-    else if (mo_box_files_relayed(&s->api, rq))
+    else if (mo_serve_subscriptions_relayed(s, rq) ||
+             mo_box_files_relayed(&s->api, rq))
         return;
     else if (!s->site || !mo_site_relayed(s->site, rq))
         mo_api_approvals_handle(&s->api, rq);
@@ -168,6 +169,11 @@ static struct mo_ep_http *door_of(void *ctx, const char *view)
     return mo_serve_door(ctx, view);
 }
 
+static void on_keyed(void *ctx)
+{
+    mo_serve_await_end(ctx);
+}
+
 /* Without conversations there are none of an agent. */
 static int open_peers(struct server *s, struct mo_err *e)
 {
@@ -194,6 +200,7 @@ static int open_home(struct server *s, struct mo_err *e)
         .instance = mo_runtime_instance(s->runtime),
         .ep = &s->ep_home,
         .door = door_of,
+        .keyed = on_keyed,
         .ctx = s,
     };
 
@@ -232,8 +239,10 @@ void mo_serve_relay_open(struct server *s)
     struct mo_err e;
     int rc;
 
-    if (!o.instance)
+    if (!o.instance) {
+        mo_serve_await_end(s);
         return;
+    }
     rc = mo_relay_open(s->loop, &o, &s->relay, &e);
     s->relaying = rc == 0;
     if (rc == 0)
@@ -252,6 +261,8 @@ void mo_serve_relay_open(struct server *s)
     if (rc < 0)
         mo_log_err(s->log, MO_WARN, "serve", &e,
                    "other servers cannot pass requests on to this one");
+    if (!s->home)
+        mo_serve_await_end(s);
 }
 
 void mo_serve_relay_stop(struct server *s, uint64_t grace_ms,

@@ -54,9 +54,8 @@ static struct view_door *find_door(const struct server *s, struct mo_span name)
     return NULL;
 }
 
-static void on_view(void *ctx, struct mo_req *rq)
+static void handle_view(struct server *s, struct mo_req *rq)
 {
-    struct server *s = ctx;
     struct mo_span name = mo_req_segment(rq, 1);
     const struct mo_config_view *c = mo_view_config(s->config->now, name);
     struct view_door *d = find_door(s, name);
@@ -80,12 +79,19 @@ struct mo_ep_http *mo_serve_door(struct server *s, const char *view)
 
 void mo_serve_mcp(struct server *s, struct mo_req *rq)
 {
+    if (mo_serve_await(s, rq))
+        return;
     if (!mo_span_is(rq->path, "/mcp"))
-        on_view(s, rq);
+        handle_view(s, rq);
     else if (s->mcp)
         mo_ep_http_handle(s->mcp, rq);
     else
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
+}
+
+static void on_view(void *ctx, struct mo_req *rq)
+{
+    mo_serve_mcp(ctx, rq);
 }
 
 int mo_serve_views(struct server *s, const struct mo_ep_http_opts *o)

@@ -39,6 +39,7 @@
 
 #include <sys/types.h>
 
+#include "app/watch_page.h"
 #include "budget/shared.h"
 #include "config/config.h"
 #include "gateway/state/opts.h"
@@ -70,6 +71,8 @@ struct mo_workers_common {
     atomic_uint pins;   /* of pinned definitions of tools */
     atomic_uint learnt; /* of what the router has learnt */
     struct mo_lists_shared lists; /* of what servers offer */
+    atomic_uint watches;          /* of subscriptions to resources */
+    struct mo_watch_page watched[MO_WORKERS_MAX]; /* untouched memory */
     /* Which worker opened a conversation last, by a hash of its id; 0: none.
      * A hint: one that does not have it open says so. */
     atomic_uchar homes[MO_WORKERS_HOMES];

@@ -570,6 +570,11 @@ void mo_gateway_person(struct mo_gateway *g, const char *server,
         mo_connect_check(g);
 }
 
+void mo_gateway_home(struct mo_gateway *g, const struct mo_ep_home *h)
+{
+    mo_result_limit_home(g->results, h);
+}
+
 void mo_gateway_share_learning(struct mo_gateway *g, atomic_uint *changes)
 {
     mo_router_learning_share(g->learning, changes);

@@ -23,6 +23,7 @@
 #include "gateway/router/router.h"
 #include "gateway/state/opts.h"
 #include "mcp/server/endpoint.h"
+#include "mcp/server/ep_id.h"
 
 struct mo_catalog;
 
@@ -64,6 +65,20 @@ void mo_gateway_share(struct mo_gateway *g, struct mo_lists_shared *lists,
                       void (*tell)(void *ctx), void *ctx);
 /* The same for what the router has learnt. */
 void mo_gateway_share_learning(struct mo_gateway *g, atomic_uint *changes);
+/* Subscriptions to resources are those of all processes of the store. */
+void mo_gateway_share_watching(struct mo_gateway *g,
+                               const struct mo_gw_watching *w);
+/* Clients of the process `from` have subscribed to these URIs, each of which
+ * ends with a NUL; anew: to no others any longer. */
+void mo_gateway_others_watch(struct mo_gateway *g, const char *from,
+                             struct mo_span uris, bool anew);
+/* Append those of clients here in the same form, as many as out->max allows. */
+void mo_gateway_put_watched(const struct mo_gateway *g, struct mo_buf *out);
+/* Another process says that a resource was updated. */
+void mo_gateway_updated(struct mo_gateway *g, struct mo_span uri);
+/* Handles of long results name this process, and calls for those of another
+ * process are passed there. Borrowed. */
+void mo_gateway_home(struct mo_gateway *g, const struct mo_ep_home *h);
 /* Reads the lists that others have written. Cheap if there are none. */
 void mo_gateway_catch_up(struct mo_gateway *g);
 /* True while any list is being read. */

@@ -1,7 +1,7 @@
 /* gw_priv.h - functions that the files of this folder share: gateway.c (life,
  * servers, endpoints), views.c (views), front.c (requests of clients),
- * refresh.c (reads the servers' lists) and watch.c (subscriptions, log levels,
- * notifications). */
+ * refresh.c (reads the servers' lists), watch.c (subscriptions, log levels,
+ * notifications) and watch_others.c (subscriptions of other processes). */
 #ifndef MO_GATEWAY_GW_PRIV_H
 #define MO_GATEWAY_GW_PRIV_H
 
@@ -99,8 +99,18 @@ void mo_gw_watch_whole(struct mo_gateway *g, struct mo_span uri, bool on);
 void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv);
 void mo_gw_watch_fini(struct mo_gateway *g);
 void mo_gw_watch_init(struct mo_gateway *g);
+/* The same for clients of another process. */
+void mo_gw_watch_other(struct mo_gateway *g, struct mo_span uri, bool on);
+/* Many such changes: modern servers get one new listen, at the end. */
+void mo_gw_watch_batch(struct mo_gateway *g, bool on);
 /* A client subscribes to a task, or no longer does (opts.watch_task). */
 void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
                              struct mo_span id, bool on);
+
+/* --- watch_others.c ------------------------------------------------------ */
+
+/* Tells the processes that watch it of an update. */
+void mo_gw_tell_others(struct mo_gateway *g, struct mo_span uri);
+void mo_gw_watch_others_fini(struct mo_gateway *g);
 
 #endif

@@ -27,24 +27,57 @@ static atomic_uint *count_of(const struct server_slot *s)
     return &s->g->lists->v[mo_siphash(0, 0, name) % MO_LISTS_SHARED];
 }
 
+/* Counts one more change of this worker. If another one has made one, too,
+ * *seen stays behind, and it is read. */
+static void count(atomic_uint *changes, unsigned *seen)
+{
+    if (atomic_fetch_add(changes, 1) == *seen)
+        ++*seen;
+}
+
+static void wake_others(struct mo_gateway *g)
+{
+    count(&g->lists->all, &g->lists_all);
+    g->tell(g->tell_ctx);
+}
+
 /* Its lists were written to the cache. */
 static void tell_others(struct server_slot *s)
 {
-    struct mo_gateway *g = s->g;
-
-    if (!g->lists)
+    if (!s->g->lists)
         return;
-    if (atomic_fetch_add(count_of(s), 1) == s->shared)
-        s->shared++; /* else another one has written, too: read it */
-    if (atomic_fetch_add(&g->lists->all, 1) == g->lists_all)
-        g->lists_all++;
-    g->tell(g->tell_ctx);
+    count(count_of(s), &s->shared);
+    wake_others(s->g);
+}
+
+/* The server says that a list has changed, and it is the same: its clients at
+ * other workers are told as well, unless it is the server of one of them. */
+static void announce_to_others(struct server_slot *s, enum mo_ep_what what)
+{
+    const struct mo_gw_server *u = mo_upstream_server(s->up);
+
+    if (!s->g->lists || u->per_session || u->per_person)
+        return;
+    count(&s->g->lists->announced[what], &s->g->announced[what]);
+    wake_others(s->g);
 }
 
 void mo_catalog_refresh_begin(struct server_slot *s)
 {
     if (s->g->lists)
         s->shared = atomic_load(count_of(s));
+}
+
+static void tell_announced(struct mo_gateway *g)
+{
+    for (size_t i = 0; i < MO_COUNT(g->announced); i++) {
+        unsigned now = atomic_load(&g->lists->announced[i]);
+
+        if (now == g->announced[i])
+            continue;
+        g->announced[i] = now;
+        mo_gw_changed(g, (enum mo_ep_what)i);
+    }
 }
 
 static void read_again(struct server_slot *s)
@@ -75,6 +108,7 @@ void mo_gateway_catch_up(struct mo_gateway *g)
         g->v[i]->shared = now;
         read_again(g->v[i]);
     }
+    tell_announced(g);
     mo_gw_watch_resubscribe(g);
     mo_gw_front_settled(g);
 }
@@ -88,6 +122,8 @@ void mo_gateway_share(struct mo_gateway *g, struct mo_lists_shared *lists,
     g->lists_all = atomic_load(&lists->all) - 1; /* some were read before */
     for (size_t i = 0; i < g->n; i++)
         g->v[i]->shared = atomic_load(count_of(g->v[i])) - 1;
+    for (size_t i = 0; i < MO_COUNT(g->announced); i++)
+        g->announced[i] = atomic_load(&lists->announced[i]);
 }
 
 /* --- one child's lists --------------------------------------------------- */
@@ -108,7 +144,10 @@ static void put_list(struct gw_child *k, enum mo_cat_kind kind,
     mo_catalog_note(s->g->cat, s->no, kind, notes);
     if (mo_catalog_put(s->g->cat, s->no, kind, items, &changed) < 0)
         k->bad = true;
-    changed |= k->announced & 1u << kind;
+    if ((k->announced & 1u << kind) && !(changed & 1u << kind)) {
+        changed |= 1u << kind;
+        announce_to_others(s, mo_gw_change_of(kind));
+    }
     k->announced &= ~(1u << kind);
     for (enum mo_cat_kind i = 0; i < MO_CAT_KINDS; i++)
         if (changed & 1u << i)

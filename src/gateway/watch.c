@@ -3,7 +3,8 @@
  *
  * Subscriptions are counted by exposed URI. The server is subscribed to with
  * the first one and unsubscribed with the last one; a shared server is kept
- * running meanwhile. A legacy server gets resources/subscribe. A modern
+ * running meanwhile, unless they are all those of other processes
+ * (watch_others.c). A legacy server gets resources/subscribe. A modern
  * server has one open listen with all resources, which also reports changed
  * lists.
  *
@@ -412,14 +413,17 @@ void mo_gw_watch_lost(struct gw_child *k)
     if (s->held != k->child)
         return;
     release_held(s);
-    if (s->nwatched)
+    if (s->nheld)
         hold_child(s);
 }
 
 static void subscribe_children(struct server_slot *s, struct mo_span own,
                                bool on)
 {
+    s->listen_due = s->g->watch_batch;
     mo_list_each_entry (k, &s->children, struct gw_child, node) {
+        if (is_modern(k) && s->listen_due)
+            continue;
         if (is_modern(k))
             listen_to(k);
         else if (can_subscribe(k))
@@ -429,22 +433,55 @@ static void subscribe_children(struct server_slot *s, struct mo_span own,
     }
 }
 
+void mo_gw_watch_batch(struct mo_gateway *g, bool on)
+{
+    g->watch_batch = on;
+    for (size_t i = 0; !on && i < g->n; i++) {
+        struct server_slot *s = g->v[i];
+
+        if (!s->listen_due)
+            continue;
+        s->listen_due = false;
+        mo_list_each_entry (k, &s->children, struct gw_child, node)
+            if (is_modern(k))
+                listen_to(k);
+    }
+}
+
+/* Servers of one person never: nobody knows here which person has subscribed.
+ * Servers of one client not for clients of other processes. */
+static bool may_subscribe(const struct watched_resource *x,
+                          const struct server_slot *s)
+{
+    const struct mo_gw_server *u = mo_upstream_server(s->up);
+
+    return !u->per_person && (x->n || !u->per_session);
+}
+
+/* A client of this process has subscribed: its server stays. */
+static void hold_for(struct server_slot *s)
+{
+    s->nheld++;
+    hold_child(s);
+}
+
 static void subscribe(struct mo_gateway *g, struct watched_resource *x,
                       struct mo_span uri)
 {
+    struct server_slot *s;
     struct mo_span own;
     unsigned no;
 
     if (mo_catalog_resource(g->cat, uri, &no, &own) < 0)
         return;
-    x->slot = mo_gw_slot(g, no);
-    if (x->slot && mo_upstream_server(x->slot->up)->per_person)
-        x->slot = NULL; /* whose subscription it is, is not known here */
-    if (!x->slot)
+    s = mo_gw_slot(g, no);
+    if (!s || !may_subscribe(x, s))
         return;
-    x->slot->nwatched++;
-    subscribe_children(x->slot, own, true);
-    hold_child(x->slot);
+    x->slot = s;
+    s->nwatched++;
+    subscribe_children(s, own, true);
+    if (x->n)
+        hold_for(s);
 }
 
 static void unsubscribe(struct mo_gateway *g, struct watched_resource *x,
@@ -460,30 +497,74 @@ static void unsubscribe(struct mo_gateway *g, struct watched_resource *x,
     s->nwatched--;
     if (mo_catalog_resource(g->cat, uri, &no, &own) == 0 && no == s->no)
         subscribe_children(s, own, false);
-    if (!s->nwatched)
-        release_held(s);
+}
+
+static struct watched_resource *watched_new(struct mo_gateway *g,
+                                            struct mo_span uri)
+{
+    struct watched_resource *x = mo_new(struct watched_resource);
+
+    if (x && mo_map_put(&g->watched, uri, x, NULL) < 0)
+        mo_free(mo_take_ptr(&x));
+    return x;
+}
+
+static struct watched_resource *watched_get(struct mo_gateway *g,
+                                            struct mo_span uri, bool make)
+{
+    struct watched_resource *x = mo_map_get(&g->watched, uri);
+
+    return x || !make ? x : watched_new(g, uri);
+}
+
+/* The last subscription to it may have ended. */
+static void watched_check(struct mo_gateway *g, struct watched_resource *x,
+                          struct mo_span uri)
+{
+    if (x->n || x->others)
+        return;
+    unsubscribe(g, x, uri);
+    (void)mo_map_del(&g->watched, uri);
+    mo_free(x);
+}
+
+static void tell_changed(struct mo_gateway *g, struct mo_span uri, bool on)
+{
+    if (g->watching.changed)
+        g->watching.changed(g->watching.ctx, uri, on);
 }
 
 void mo_gw_watch_whole(struct mo_gateway *g, struct mo_span uri, bool on)
 {
-    struct watched_resource *x = mo_map_get(&g->watched, uri);
+    struct watched_resource *x = watched_get(g, uri, on);
 
-    if (!on && x && --x->n == 0) {
-        unsubscribe(g, x, uri);
-        (void)mo_map_del(&g->watched, uri);
-        mo_free(x);
-    }
-    if (!on)
+    if (!x || (!on && !x->n))
         return;
-    if (!x) {
-        x = mo_new(struct watched_resource);
-        if (x && mo_map_put(&g->watched, uri, x, NULL) < 0) {
-            mo_free(x);
-            x = NULL;
-        }
-    }
-    if (x && ++x->n == 1)
+    x->n += on ? 1 : -1U;
+    if (x->n != (on ? 1 : 0))
+        return;
+    if (on && x->slot)
+        hold_for(x->slot);
+    else if (on)
         subscribe(g, x, uri);
+    else if (x->slot && --x->slot->nheld == 0)
+        release_held(x->slot);
+    tell_changed(g, uri, on);
+    if (!on)
+        watched_check(g, x, uri);
+}
+
+void mo_gw_watch_other(struct mo_gateway *g, struct mo_span uri, bool on)
+{
+    struct watched_resource *x = watched_get(g, uri, on);
+
+    if (!x || (!on && !x->others))
+        return;
+    x->others += on ? 1 : -1U;
+    if (on && !x->slot)
+        subscribe(g, x, uri);
+    else if (!on)
+        watched_check(g, x, uri);
 }
 
 void mo_gw_watch_resubscribe(struct mo_gateway *g)
@@ -506,7 +587,7 @@ void mo_gw_watch_stop(struct server_slot *s)
         if (x->slot == s)
             x->slot = NULL;
     }
-    s->nwatched = 0;
+    s->nwatched = s->nheld = 0;
     stop_tasks(s);
     release_held(s);
 }
@@ -545,25 +626,51 @@ void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
 
 /* --- notifications ------------------------------------------------------- */
 
-static void on_resource_updated(struct gw_child *k, struct mo_json v)
+/* Tells the clients of this process. */
+static void tell_updated(struct server_slot *s, struct mo_span own)
 {
-    struct mo_gateway *g = k->slot->g;
-    mo_autobuf struct mo_buf own = {.max = LISTEN_TEXT_MAX};
+    struct mo_gateway *g = s->g;
     mo_autobuf struct mo_buf uri = {.max = LISTEN_TEXT_MAX};
-    unsigned no = k->slot->no;
 
-    if (mo_upstream_server(k->slot->up)->per_person)
-        return; /* one person's resource: nobody has subscribed to it */
-    if (!mo_json_is(v, MO_JSON_STRING) || no == SLOT_NONE ||
-        mo_json_str_buf(v, &own) < 0)
-        return;
     mo_list_each_entry_safe (x, &g->eps, struct gw_ep, node) {
         mo_buf_reset(&uri);
-        if (mo_gw_shows(x->view, k->slot) &&
-            mo_catalog_expose(mo_gw_cat(x->view), no, mo_buf_view(&own),
-                              &uri) == 0)
+        if (mo_gw_shows(x->view, s) &&
+            mo_catalog_expose(mo_gw_cat(x->view), s->no, own, &uri) == 0)
             mo_endpoint_updated(x->ep, mo_buf_view(&uri));
     }
+}
+
+static void on_resource_updated(struct gw_child *k, struct mo_json v)
+{
+    struct server_slot *s = k->slot;
+    const struct mo_gw_server *u = mo_upstream_server(s->up);
+    mo_autobuf struct mo_buf own = {.max = LISTEN_TEXT_MAX};
+    mo_autobuf struct mo_buf uri = {.max = LISTEN_TEXT_MAX};
+
+    if (u->per_person)
+        return; /* one person's resource: nobody has subscribed to it */
+    if (!mo_json_is(v, MO_JSON_STRING) || s->no == SLOT_NONE ||
+        mo_json_str_buf(v, &own) < 0)
+        return;
+    tell_updated(s, mo_buf_view(&own));
+    if (!u->per_session && !mo_list_empty(&s->g->watch_sources) &&
+        mo_catalog_expose(s->g->cat, s->no, mo_buf_view(&own), &uri) == 0)
+        mo_gw_tell_others(s->g, mo_buf_view(&uri));
+}
+
+void mo_gateway_updated(struct mo_gateway *g, struct mo_span uri)
+{
+    mo_autobuf struct mo_buf copy = {.max = LISTEN_TEXT_MAX};
+    struct server_slot *s = NULL;
+    struct mo_span own;
+    unsigned no;
+
+    if (g->closing || mo_catalog_resource(g->cat, uri, &no, &own) < 0)
+        return;
+    s = mo_gw_slot(g, no);
+    /* A copy, since the catalogue may change meanwhile. */
+    if (s && mo_buf_span(&copy, own) == 0)
+        tell_updated(s, mo_buf_view(&copy));
 }
 
 static bool is_method(const struct mo_rpc *m, const char *name)
@@ -601,6 +708,7 @@ void mo_gw_watch_init(struct mo_gateway *g)
 {
     mo_map_init(&g->watched, GW_WATCHED_MAX);
     mo_map_init(&g->watched_tasks, GW_WATCHED_MAX);
+    mo_list_init(&g->watch_sources);
     mo_timer_init(&g->quiet, on_quiet);
     g->level = MO_MCP_LEVELS;
 }
@@ -608,6 +716,7 @@ void mo_gw_watch_init(struct mo_gateway *g)
 void mo_gw_watch_fini(struct mo_gateway *g)
 {
     mo_timer_stop(g->loop, &g->quiet);
+    mo_gw_watch_others_fini(g);
     mo_map_each (en, &g->watched)
         mo_free(en->value);
     mo_map_fini(&g->watched);

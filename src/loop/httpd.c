@@ -97,7 +97,7 @@ static void begin_request(struct conn *c)
 
     h->stats.requests++;
     c->rq = (struct mo_req){.head = mo_http1_head(c->parser),
-                            .number = h->stats.requests};
+                            .number = ++h->loop->requests};
     c->rq.query = c->rq.head->target;
     c->rq.path = mo_span_cut(&c->rq.query, '?');
     c->requests++;

@@ -120,7 +120,7 @@ struct mo_req {
     const struct mo_http_head *head;
     struct mo_span path;  /* target up to '?', still percent-encoded */
     struct mo_span query; /* after '?', or empty */
-    uint64_t number;      /* of the server's requests, from 1 */
+    uint64_t number;      /* of all requests of the loop, from 1 */
     void *data;           /* for the handler */
     int arg;              /* the same, of its route (web/site.h) */
     const char *tag;      /* the handler's label for it, passed to `done` */

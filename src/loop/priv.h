@@ -24,7 +24,8 @@ struct mo_loop {
     struct mo_timer *heap;
     struct mo_list later, soon;
     struct mo_loop_stats stats;
-    bool until;     /* inside mo_loop_until(): do not wait after an event */
+    uint64_t requests; /* of all its HTTP servers: their numbers */
+    bool until;        /* inside mo_loop_until(): do not wait after an event */
     char *read_buf; /* shared by all streams: consumed before the next read */
     char gather[MO_LOOP_GATHER]; /* joins the parts of one small write */
     int pipe[2];                 /* of stream_move.c; -1 until it is needed */

@@ -43,7 +43,7 @@ void mo_access_log(const struct mo_log *l, const struct mo_req *rq, int status,
     struct mo_span line = MO_SPAN("no HTTP request"); /* httpd.c refused it */
 
     if (rq->head) {
-        level = level_of(rq->path, status);
+        level = rq->from ? MO_DEBUG : level_of(rq->path, status);
         /* The path of a shared conversation is its token. */
         line = join(text, sizeof(text), rq->head->method_text,
                     is_below(rq->path, MO_SPAN("/shared")) ? MO_SPAN("/shared")

@@ -1,9 +1,10 @@
 /* access_log.h - one line in the log for each HTTP request.
  *
  * Room "access": requests below /api and /mcp at level info, those that failed
- * on our side (5xx) at warn, all others (page, Socket.IO, probes) at debug. A
- * line has the path without its query, which may hold a token; never a header
- * or a body. */
+ * on our side (5xx) at warn, all others (page, Socket.IO, probes) at debug.
+ * Requests that another process has passed on are at debug, too: it has a line
+ * for them. A line has the path without its query, which may hold a token;
+ * never a header or a body. */
 #ifndef MO_WEB_ACCESS_LOG_H
 #define MO_WEB_ACCESS_LOG_H
 

@@ -45,6 +45,7 @@ struct mo_mcp_home_opts { /* borrowed until it is closed */
     struct mo_ep_home *ep;
     /* The endpoint of a view ("": of none); NULL: there is none. */
     struct mo_ep_http *(*door)(void *ctx, const char *view);
+    void (*keyed)(void *ctx); /* ep has the key; once */
     void *ctx;
 };
 

@@ -91,8 +91,10 @@ static void use_key(struct mo_mcp_home *h)
     mo_seal_share(&ep->seal, mo_span_cstr(h->key), "session id");
     explicit_bzero(h->key, sizeof(h->key));
     (void)snprintf(ep->instance, sizeof(ep->instance), "%s", h->o.instance);
-    if (!h->closing)
-        sweep(h);
+    if (h->closing)
+        return;
+    h->o.keyed(h->o.ctx);
+    sweep(h);
 }
 
 static void on_key_written(void *ctx, const struct mo_written *w,

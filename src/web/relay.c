@@ -8,6 +8,7 @@
 #include "codec/text/base64.h"
 #include "loop/httpu.h"
 #include "peer/others.h"
+#include "web/access_log.h"
 
 #define CONNS_MAX  4096
 #define HEADER     "Mo-Relay"
@@ -85,6 +86,15 @@ int mo_relay_facts(const struct mo_relay *r, const struct mo_req *rq,
                           : mo_base64url_put(out, mo_buf_view(&b));
 }
 
+int mo_relay_own_facts(struct mo_buf *out)
+{
+    static const char facts[] = FORM "\0\0\0"
+                                     "0\0\0"
+                                     "socket\0\0";
+
+    return mo_base64url_put(out, mo_span(facts, sizeof(facts)));
+}
+
 static struct mo_span cut(struct mo_span *s)
 {
     return mo_span_cut(s, '\0');
@@ -149,6 +159,12 @@ static void on_request(void *ctx, struct mo_req *rq)
     }
     rq->from = NULL;
     mo_req_problem(rq, 400, "bad_relay", "the sender is not stated");
+}
+
+static void on_answered(void *ctx, const struct mo_req *rq, int status,
+                        uint64_t ns)
+{
+    mo_access_log(mo_loop_log(((struct mo_relay *)ctx)->loop), rq, status, ns);
 }
 
 /* --- passing a request on ------------------------------------------------- */
@@ -528,7 +544,11 @@ int mo_relay_open(struct mo_loop *l, const struct mo_relay_opts *o,
 {
     struct mo_relay *r = mo_new(struct mo_relay);
     struct mo_httpd_opts h = {
-        .limits = o->limits, .handler = on_request, .own_user = true};
+        .limits = o->limits,
+        .handler = on_request,
+        .done = on_answered,
+        .own_user = true,
+    };
     int rc;
 
     if (!r)

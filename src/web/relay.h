@@ -70,6 +70,9 @@ int mo_relay_pass(struct mo_relay *r, const char *path, struct mo_req *rq,
 int mo_relay_facts(const struct mo_relay *r, const struct mo_req *rq,
                    struct mo_buf *out);
 
+/* The same of this process itself, which speaks for no person. */
+int mo_relay_own_facts(struct mo_buf *out);
+
 struct mo_relay_ask {
     const char *path, *method, *url;
     struct mo_span facts;

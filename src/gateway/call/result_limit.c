@@ -9,7 +9,13 @@
 #include "mcp/edit.h"
 
 #define HANDLE_BYTES 12
+#define HANDLE_MAX   (MO_TOKEN_LEN(HANDLE_BYTES) + 1 + MO_EP_INSTANCE_MAX)
 #define MARK_MAX     320
+#define NONE_KEPT                                                              \
+    "no result is kept under that handle; it may have expired: run the tool "  \
+    "again"
+#define HOME_GONE                                                              \
+    "the server that kept that result has ended: run the tool again"
 
 static const char tool_text[] =
     "{\"name\":\"" RESULT_TOOL "\",\"title\":\"Read a long result\","
@@ -25,7 +31,7 @@ static const char tool_text[] =
 struct kept_result {
     struct mo_list node; /* in results->kept, oldest first */
     uint64_t until;
-    char handle[MO_TOKEN_LEN(HANDLE_BYTES) + 1];
+    char handle[HANDLE_MAX + 1];
     char who[MO_GW_WHO_MAX];
     size_t n;
     char text[];
@@ -33,6 +39,7 @@ struct kept_result {
 
 struct result_store {
     struct mo_loop *loop;
+    const struct mo_ep_home *home; /* NULL: no other process asks for them */
     struct mo_list kept;
     struct mo_map rows; /* handle -> struct kept */
     size_t bytes;
@@ -97,6 +104,21 @@ void mo_result_limit_free(struct result_store *s)
     mo_free(s);
 }
 
+void mo_result_limit_home(struct result_store *s, const struct mo_ep_home *h)
+{
+    s->home = h;
+}
+
+static void make_handle(const struct result_store *s, char out[HANDLE_MAX + 1])
+{
+    char random[MO_TOKEN_LEN(HANDLE_BYTES) + 1];
+    bool named = s->home && mo_ep_home_has_key(s->home);
+
+    mo_random_token(random, HANDLE_BYTES);
+    (void)snprintf(out, HANDLE_MAX + 1, "%s%s%s", random, named ? "." : "",
+                   named ? s->home->instance : "");
+}
+
 /* Keeps a copy. NULL: too long, or out of memory. */
 static const struct kept_result *
 keep_result(struct result_store *s, const char *who, struct mo_span text)
@@ -111,7 +133,7 @@ keep_result(struct result_store *s, const char *who, struct mo_span text)
     k = mo_alloc(sizeof(*k) + text.n);
     if (!k)
         return NULL;
-    mo_random_token(k->handle, HANDLE_BYTES);
+    make_handle(s, k->handle);
     (void)snprintf(k->who, sizeof(k->who), "%s", who);
     k->until = now_ms() + RESULT_KEEP_MS;
     k->n = text.n;
@@ -340,7 +362,7 @@ static const struct kept_result *find_kept_result(const struct mo_gateway *g,
                                                   const struct mo_ep_call *c,
                                                   struct mo_json v)
 {
-    char who[MO_GW_WHO_MAX], handle[64];
+    char who[MO_GW_WHO_MAX], handle[HANDLE_MAX + 1];
     const struct kept_result *k;
 
     if (mo_json_str_copy(v, handle, sizeof(handle)) < 0)
@@ -373,18 +395,37 @@ static void send_piece(struct mo_ep_call *c, const struct kept_result *k,
     mo_rewrite_answer(c, &b);
 }
 
+/* Passes the call to the process that the handle names, if it is another. */
+static bool pass_to_home(const struct mo_gateway *g, struct mo_ep_call *c,
+                         struct mo_json v)
+{
+    const struct mo_ep_home *home = g->results->home;
+    char handle[HANDLE_MAX + 1], name[MO_EP_INSTANCE_MAX];
+    struct mo_span rest;
+
+    if (!home || mo_json_str_copy(v, handle, sizeof(handle)) < 0)
+        return false;
+    rest = mo_span_cstr(handle);
+    (void)mo_span_cut(&rest, '.');
+    if (rest.n == 0 || rest.n >= sizeof(name) ||
+        mo_span_is(rest, home->instance) || !mo_span_only(rest, MO_ALNUM "-_"))
+        return false;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)rest.n, rest.p);
+    return mo_ep_call_elsewhere(c, name, HOME_GONE);
+}
+
 void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
                           struct mo_json arguments)
 {
-    const struct kept_result *k =
-        find_kept_result(g, c, mo_json_get(arguments, "handle"));
+    struct mo_json handle = mo_json_get(arguments, "handle");
+    const struct kept_result *k = find_kept_result(g, c, handle);
     uint64_t from = 0, limit = RESULT_PAGE;
 
     (void)mo_json_u64(mo_json_get(arguments, "offset"), &from);
     (void)mo_json_u64(mo_json_get(arguments, "limit"), &limit);
     if (!k) {
-        mo_ep_call_fail(c, "no result is kept under that handle; it may have "
-                           "expired: run the tool again");
+        if (!pass_to_home(g, c, handle))
+            mo_ep_call_fail(c, NONE_KEPT);
         return;
     }
     if (limit < 4 || limit > RESULT_PAGE_MAX)

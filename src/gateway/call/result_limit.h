@@ -12,12 +12,17 @@
  * (the same connection, session or caller). A text that cannot be kept is
  * cut all the same, and the mark says that the rest is lost.
  *
+ * Other processes of the store do not have it. A handle ends with the name of
+ * its process, "RANDOM.NAME", and a modern client's call that comes to another
+ * one is passed there. The name says where to ask and proves nothing.
+ *
  * read_result is listed if any tool has a configured limit. With the
  * meta-tools it is run by execute and not listed. */
 #ifndef MO_GATEWAY_CALL_RESULT_LIMIT_H
 #define MO_GATEWAY_CALL_RESULT_LIMIT_H
 
 #include "gateway/state/state.h"
+#include "mcp/server/ep_id.h"
 
 #define RESULT_EXECUTE_MAX ((size_t)65536) /* default for execute */
 #define RESULT_LIMIT_MIN   ((size_t)256)   /* lower limits are raised to this */
@@ -35,6 +40,8 @@ struct result_store;
 struct result_store *
 mo_result_limit_new(struct mo_loop *l);            /* NULL: out of memory */
 void mo_result_limit_free(struct result_store *s); /* may be NULL */
+/* The name of this process, as soon as it has a key; borrowed. */
+void mo_result_limit_home(struct result_store *s, const struct mo_ep_home *h);
 
 struct result_limit {
     const char *who;        /* client that may read the rest */

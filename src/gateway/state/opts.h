@@ -19,9 +19,20 @@ struct mo_config; /* config/config.h */
 #define MO_LISTS_SHARED 256
 
 /* Memory of all workers: how often lists of servers were written to the cache,
- * in all and by a hash of the server's name. */
+ * by a hash of the server's name; how often a server said that its list of a
+ * kind (enum mo_ep_what) has changed, and it had not; and both in all. */
 struct mo_lists_shared {
-    atomic_uint all, v[MO_LISTS_SHARED];
+    atomic_uint all, v[MO_LISTS_SHARED], announced[3];
+};
+
+/* How other processes learn of subscriptions to resources; all NULL: there are
+ * none. */
+struct mo_gw_watching {
+    /* A client here has subscribed to a resource, or none is any longer. */
+    void (*changed)(void *ctx, struct mo_span uri, bool on);
+    /* A resource was updated that clients of that process watch. */
+    void (*updated)(void *ctx, const char *to, struct mo_span uri);
+    void *ctx;
 };
 
 struct mo_gateway_opts {

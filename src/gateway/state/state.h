@@ -95,12 +95,15 @@ struct server_slot {     /* a configured server */
     struct mo_child *held;
     bool holding;
     unsigned nwatched; /* resources with a subscription */
+    unsigned nheld;    /* of them by clients of this process */
+    bool listen_due;   /* watch.c: within a batch */
     unsigned shared;   /* of g->lists, as far as its lists were read */
 };
 
 struct watched_resource {
     struct server_slot *slot; /* NULL: its server is not known */
     unsigned n;               /* endpoints that subscribed */
+    unsigned others;          /* processes whose clients did */
 };
 
 /* The part of the gateway that clients of an endpoint see: a configured view,
@@ -172,6 +175,7 @@ struct mo_gateway {
     struct mo_latency latency;
     struct mo_lists_shared *lists; /* NULL: there are no other workers */
     unsigned lists_all;            /* of it, as far as they were read */
+    unsigned announced[3];         /* the same */
     void (*tell)(void *ctx);
     void *tell_ctx;
     struct server_slot **v;
@@ -193,6 +197,9 @@ struct mo_gateway {
     struct mo_map watched;       /* exposed URI -> struct watched_resource */
     struct mo_map elicitations;  /* call/forwarded_call_owner.c */
     struct mo_map watched_tasks; /* watch.c */
+    bool watch_batch;            /* the same */
+    struct mo_gw_watching watching;
+    struct mo_list watch_sources; /* watch_others.c */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* of the hash in task names */

@@ -238,6 +238,12 @@ bool mo_ep_call_wants_progress(const struct mo_ep_call *c);
 /* The least log level that its client wants; NULL: no messages at all. */
 const char *mo_ep_call_log_level(const struct mo_ep_call *c);
 struct mo_endpoint *mo_ep_call_endpoint(const struct mo_ep_call *c);
+/* Pass a call that has no answer yet to another process of the store, whole.
+ * True: it has ended here; its client gets the answer of that process, or
+ * `gone` as an error if it has ended. False: it cannot be passed, because it
+ * was passed here already or its client can only use this process. */
+bool mo_ep_call_elsewhere(struct mo_ep_call *c, const char *instance,
+                          const char *gone);
 /* Dropped below the log level of the client. logger may be NULL. */
 void mo_ep_call_log(struct mo_ep_call *c, enum mo_mcp_level lv,
                     const char *logger, struct mo_span data);

@@ -322,6 +322,14 @@ bool mo_ep_call_pass(struct call *c, const char *instance, const char *gone)
     return false;
 }
 
+bool mo_ep_call_elsewhere(struct mo_ep_call *pub, const char *instance,
+                          const char *gone)
+{
+    struct call *c = call_of(pub);
+
+    return c->home && c->way && mo_ep_call_pass(c, instance, gone);
+}
+
 struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id)
 {
     mo_list_each_entry (c, calls, struct call, snode) {
