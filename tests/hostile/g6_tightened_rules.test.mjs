@@ -47,11 +47,8 @@ after(async () => {
 
 const configure = (rules) => writeFile(join(house.dir, 'mcp-orchestrator.json'), JSON.stringify({ ...BASE, mcpServers: servers, approvals: { rules } }));
 async function reload(rules) {
-  const loads = () => house.server.log.match(/generation \d+ loaded/g)?.length ?? 0;
-  const n = loads();
   await configure(rules);
-  house.server.child.kill('SIGHUP');
-  await until(() => loads() > n, 'the reload');
+  await house.server.reload();
 }
 const say = (message, by = client) => by.callTool({ name: 'echo', arguments: { message } });
 const text = (r) => r.content[0].text;

@@ -130,7 +130,8 @@ static void on_progress(void *ctx, struct mo_json params)
 }
 
 /* By the number of the client in it: where news come by another stream than
- * the answer they may be late. */
+ * the answer they may be late. On a pipe they do when several calls of one
+ * client are all that is under way. */
 static bool is_mine(const struct client *c, struct mo_json mark)
 {
     char head[16];
@@ -149,7 +150,7 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
     if (!mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
         return;
     c->crowd->logs++;
-    if (c->crowd->how != LOOSE || stream_of || !is_mine(c, mark))
+    if (c->crowd->how == STRICT || stream_of || !is_mine(c, mark))
         owner(c, stream_of, mark, "another's log")->logged++;
 }
 

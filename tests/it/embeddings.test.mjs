@@ -7,7 +7,7 @@ import { after, describe, test } from 'node:test';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 import { MISDEEDS, startEmbeddings } from '../fakes/embeddings.mjs';
-import { Place, bin, published } from '../lib/gateway.mjs';
+import { Place, bin, metricsOf, published } from '../lib/gateway.mjs';
 import { run } from '../lib/mcp.mjs';
 import { client1, until } from '../lib/mcp_talk.mjs';
 
@@ -49,7 +49,7 @@ async function open(place) {
     return structuredContent.results.map(({ server, tool, confidence }) => ({ server, tool, confidence }));
   };
   const metric = async (name) => {
-    const page = await (await fetch(new URL('/metrics', serve.url))).text();
+    const page = await metricsOf(serve.url);
     return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(page)?.[1]);
   };
   await until(async () => (await find('echo a message')).length === 5, 'tools');

@@ -14,7 +14,7 @@ import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
-import { Place, bin, fixtureServer } from '../lib/gateway.mjs';
+import { Place, bin, fixtureServer, metricsOf } from '../lib/gateway.mjs';
 
 const WAIT_MS = 30_000;
 const info = { name: 'it', version: '1' };
@@ -257,7 +257,7 @@ test('held: decided over HTTP, for what was shown and once', async (t) => {
   assert.equal(await post(held.id, { approved: true, digest: '0'.repeat(64) }), 409);
   assert.equal(await post('nobody', { approved: true, digest: held.digest }), 404);
   assert.equal((await get()).length, 1, 'it still waits');
-  const metrics = async () => (await fetch(new URL('/metrics', serve.url))).text();
+  const metrics = () => metricsOf(serve.url);
   assert.match(await metrics(), /^mo_gateway_approvals_waiting 1$/m);
   const both = await Promise.all([1, 2].map(() =>
     post(held.id, { approved: true, digest: held.digest, reason: 'fine' })));

@@ -135,7 +135,7 @@ describe('the gateway', () => {
   test('a call has the number of its request, and its server a line', async (t) => {
     const place = new Place({ fixture: fixtureServer(), broken: { command: '/bin/false' } });
     t.after(() => place.close());
-    const serve = await place.serve('--log', 'info,gateway=debug');
+    const serve = await place.serve('--log', 'info,gateway=debug,access=debug');
     await call(serve.url, 'echo');
     const { code, log } = await serve.stop();
     assert.equal(code, 0, log);
@@ -150,7 +150,7 @@ describe('the gateway', () => {
     one((l) => l.level === 'warn' && l.server === 'broken' && /^could not be started/.test(l.msg));
     const ran = one((l) => l.server === 'fixture' && l.tool === 'echo' && l.msg === 'call ended');
     assert.ok(ran.ms > 0);
-    const access = one((l) => l.room === 'access' && l.request === ran.request);
+    const access = one((l) => l.room === 'access' && l.request === ran.request && l.worker === ran.worker);
     assert.equal(access.msg, 'POST /mcp');
     assert.equal(access.status, 200);
     one((l) => l.room === 'serve' && l.msg === 'stopped');
@@ -176,7 +176,7 @@ test('as text, fields follow the message', async (t) => {
   await fetch(new URL('/api/nothing-of-that-name', serve.url));
   const { log } = await serve.stop();
   assert.match(log,
-    /^\d\d:\d\d:\d\d info {2}access {3}GET \/api\/nothing-of-that-name request=1 from=\S+ status=404 ms=\d+\.\d{3}$/m);
+    /^\d\d:\d\d:\d\d info {2}access {3}GET \/api\/nothing-of-that-name (worker=\d )?request=\d+ from=\S+ status=404 ms=\d+\.\d{3}$/m);
 });
 
 test('a level hides the access lines', async () => {

@@ -8,7 +8,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { parse } from 'yaml';
 
 import { collector } from '../lib/collector.mjs';
-import { fixtureServer, Place } from '../lib/gateway.mjs';
+import { fixtureServer, metricsOf, Place } from '../lib/gateway.mjs';
 import { client1, until } from '../lib/mcp_talk.mjs';
 
 const file = (name) => readFileSync(new URL(`../../deploy/monitoring/${name}`, import.meta.url), 'utf8');
@@ -55,7 +55,7 @@ async function page(t) {
   await it.client.connect(new Http1(serve.url));
   t.after(() => it.client.close());
   for (const name of ['echo', 'test_error_handling', 'echo']) await it.call({ name, arguments: { text: 'x' } }).catch(() => {});
-  const get = async () => (await fetch(new URL('/metrics', serve.url))).text();
+  const get = () => metricsOf(serve.url);
   await until(async () => (await get()).includes('mo_gateway_errors_total{'));
   return get();
 }

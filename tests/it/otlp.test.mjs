@@ -1,18 +1,20 @@
 // Metrics and logs by OTLP, read by a strict decoder in both encodings: metrics
 // have the values of /metrics, lines those of the log; and a collector that hangs,
-// refuses or is gone costs points and lines only.
+// refuses or is gone costs points and lines only. With MO_WORKERS each worker is an
+// instance, whose values are added up and whose lines are looked at by themselves.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 import { collector } from '../lib/collector.mjs';
-import { fixtureServer, Place, serveWith } from '../lib/gateway.mjs';
+import { fixtureServer, metricsOf as metrics, Place, serveWith } from '../lib/gateway.mjs';
 import { client1, until } from '../lib/mcp_talk.mjs';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
 const SECRET = 'k-0123456789';
+const INSTANCES = Number(process.env.MO_WORKERS ?? 1);
 const PROTOCOLS = ['http/protobuf', 'http/json'];
 
 /** A server with these settings: {url, stop()}. */
@@ -37,7 +39,7 @@ async function calling(t, url, headers = {}) {
   return (n = 1) => Promise.all(Array.from({ length: n }, () => it.call({ name: 'echo', arguments: { text: 'x' } })));
 }
 
-const metrics = async (url) => (await fetch(new URL('/metrics', url))).text();
+const linesOf = (log) => log.split('\n').filter((l) => l.startsWith('{')).map((l) => JSON.parse(l));
 const count = (page, name) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(page)?.[1]);
 const keyOf = (name, labels) => `${name} ${JSON.stringify(Object.entries(labels).sort())}`;
 
@@ -73,9 +75,23 @@ function read(page) {
 const moves = ({ name, labels }) => /^(mo_uptime|process_|mo_loop_|mo_http_connections$|mo_metric_|mo_log_)/.test(name)
   || labels.route === '/metrics';
 
+const instanceOf = (it) => it.resource['service.instance.id'];
+
+function add(a, b) {
+  if (typeof a !== 'object') return a + b;
+  return { ...a, count: a.count + b.count, sum: a.sum + b.sum, counts: a.counts.map((v, i) => v + b.counts[i]) };
+}
+
+/** The newest point of each series, of all instances together. */
 function newest(c) {
+  const each = new Map();
+  for (const p of c.points) each.set(`${instanceOf(p)} ${keyOf(p.name, p.is)}`, p);
   const all = new Map();
-  for (const p of c.points) all.set(keyOf(p.name, p.is), p);
+  for (const p of each.values()) {
+    const key = keyOf(p.name, p.is);
+    const other = all.get(key);
+    all.set(key, other ? { ...p, value: add(other.value, p.value) } : p);
+  }
   return all;
 }
 
@@ -116,13 +132,13 @@ for (const protocol of PROTOCOLS) {
     for (const [key, p] of newest(c)) assert.ok(page.has(key), `${key} is not in /metrics`);
     const [first] = c.points;
     assert.deepEqual([first.resource['service.name'], first.resource.team, first.scope], ['mcp-orchestrator', 'a', 'mcp-orchestrator']);
-    assert.equal(new Set(c.points.map((p) => p.resource['service.instance.id'])).size, 1);
+    assert.equal(new Set(c.points.map(instanceOf)).size, INSTANCES);
     assert.equal(c.heads[0].path, '/v1/metrics');
     assert.equal(c.heads[0]['x-key'], SECRET);
     assert.equal(c.sent('traces') + c.sent('logs'), 0);
-    const starts = new Set(c.points.filter((p) => p.kind !== 'gauge').map((p) => p.start));
-    assert.equal(starts.size, 1, 'one start for all');
-    assert.ok(before - [...starts][0] < 180n * 1000000000n);
+    const counted = c.points.filter((p) => p.kind !== 'gauge');
+    assert.equal(new Set(counted.map((p) => `${instanceOf(p)} ${p.start}`)).size, INSTANCES, 'one start for all');
+    for (const { start } of counted) assert.ok(before - start < 180n * 1000000000n);
     assert.equal(newest(c).get(keyOf('mo_http_request_seconds', { route: '/mcp' })).unit, 's');
     assert.equal(newest(c).get(keyOf('process_resident_memory_bytes', {})).unit, 'By');
 
@@ -154,7 +170,7 @@ for (const protocol of PROTOCOLS) {
       assert.ok(c.spans.some((s) => s.id === l.span && s.name.startsWith('tools/call')), l.text);
       assert.deepEqual([l.is['mcp_orchestrator.server'], l.is['gen_ai.tool.name']], ['fixture', 'echo']);
     }
-    const access = c.lines.find((l) => l.text === 'POST /mcp');
+    const access = c.lines.find((l) => l.text === 'POST /mcp' && l.is['http.response.status_code'] === 200);
     assert.deepEqual([access.level, access.is['mcp_orchestrator.room'], access.is['http.response.status_code']], ['INFO', 'access', 200]);
     assert.ok(access.is['mcp_orchestrator.seconds'] > 0 && access.is['mcp_orchestrator.request'] > 0);
     assert.match(access.is['client.address'], /^127\.0\.0\.1:\d+$/);
@@ -163,14 +179,21 @@ for (const protocol of PROTOCOLS) {
 
     // Standard error and the collector have the same lines, but for the very end.
     const shape = (at, level, room, text) => [Number(at), level, room, text].join(' ');
-    const written = log.split('\n').filter((l) => l.startsWith('{')).map((l) => JSON.parse(l))
-      .filter((l) => l.room !== 'trace').map((l) => shape(Date.parse(l.ts), l.level.toUpperCase(), l.room, l.msg));
-    const sent = c.lines.map((l) => shape(l.at / 1000000n, l.level, l.is['mcp_orchestrator.room'], l.text));
-    assert.ok(sent.length >= 5);
-    const from = written.indexOf(sent[0]);
-    assert.ok(from >= 0);
-    assert.deepEqual(sent, written.slice(from, from + sent.length));
-    assert.ok(written.length - from - sent.length <= 2, 'lines are missing');
+    const all = linesOf(log).filter((l) => l.room !== 'trace');
+    const instances = [...new Set(c.lines.map(instanceOf))];
+    assert.equal(instances.length, INSTANCES);
+    assert.ok(c.lines.length >= 5);
+    const seen = instances.map((instance) => {
+      const sent = c.lines.filter((l) => instanceOf(l) === instance)
+        .map((l) => shape(l.at / 1000000n, l.level, l.is['mcp_orchestrator.room'], l.text));
+      const first = all.find((l) => shape(Date.parse(l.ts), l.level.toUpperCase(), l.room, l.msg) === sent[0]);
+      const written = all.filter((l) => l.worker === first.worker).map((l) => shape(Date.parse(l.ts), l.level.toUpperCase(), l.room, l.msg));
+      const from = written.indexOf(sent[0]);
+      assert.deepEqual(sent, written.slice(from, from + sent.length));
+      assert.ok(written.length - from - sent.length <= 2, 'lines are missing');
+      return first.worker;
+    });
+    assert.equal(new Set(seen).size, INSTANCES);
   });
 }
 
@@ -181,7 +204,7 @@ test('the last values are sent at the end', async (t) => {
   const page = read(await metrics(serve.url));
   assert.equal(c.sent('metrics'), 0);
   await serve.stop();
-  assert.equal(c.sent('metrics'), 1);
+  assert.equal(c.sent('metrics'), INSTANCES);
   assert.deepEqual(c.problems, []);
   const key = [...page.keys()].find((k) => /^mo_gateway_calls_total /.test(k) || /^mo_gateway_.*_total /.test(k));
   assert.ok(key);
@@ -204,7 +227,7 @@ test('over stdio: lines of a short life, and no metrics', async (t) => {
 test('each worker is an instance of its own', async (t) => {
   const c = await collector(t);
   await serving(t, { endpoint: c.url, metrics: true, metricsSeconds: 1 }, { args: ['--workers', '2'] });
-  await until(() => new Set(c.points.map((p) => p.resource['service.instance.id'])).size === 2);
+  await until(() => new Set(c.points.map(instanceOf)).size === 2);
   assert.deepEqual(c.problems, []);
 });
 
@@ -242,7 +265,7 @@ for (const [name, mood] of [['hangs', 'hang'], ['refuses', 400], ['says later', 
     const { log } = await serve.stop();
     assert.match(log, /\d+ lines of the log were not exported/);
     // A failure is logged once, and its line is not a line to export.
-    for (const what of ['metrics', 'logs']) assert.ok((log.match(new RegExp(`${what} cannot be exported`, 'g')) ?? []).length <= 1);
+    for (const what of ['metrics', 'logs']) assert.ok((log.match(new RegExp(`${what} cannot be exported`, 'g')) ?? []).length <= INSTANCES);
     assert.ok(log.includes('cannot be exported') || mood === 'hang');
     for (const body of c.bodies) assert.ok(!body.includes('cannot be exported'));
   });
@@ -254,9 +277,10 @@ test('nobody listens there: the lines of the failure feed nothing', async (t) =>
   await (await calling(t, serve.url))();
   await until(async () => count(await metrics(serve.url), 'mo_log_exports_failed_total') >= 2);
   const { log } = await serve.stop();
-  const lines = log.split('\n').filter((l) => l.startsWith('{')).map((l) => JSON.parse(l));
-  const [, dropped] = /(\d+) lines of the log were not exported/.exec(log);
-  assert.ok(Number(dropped) > 0);
-  assert.ok(Number(dropped) <= lines.filter((l) => l.room !== 'trace').length, 'more than were written');
-  assert.equal(lines.filter((l) => /logs cannot be exported/.test(l.msg)).length, 1);
+  const lines = linesOf(log);
+  const dropped = [...log.matchAll(/(\d+) lines of the log were not exported/g)].map(([, n]) => Number(n));
+  assert.equal(dropped.length, INSTANCES);
+  assert.ok(dropped.every((n) => n > 0));
+  assert.ok(dropped.reduce((sum, n) => sum + n, 0) <= lines.filter((l) => l.room !== 'trace').length, 'more than were written');
+  assert.equal(lines.filter((l) => /logs cannot be exported/.test(l.msg)).length, INSTANCES);
 });

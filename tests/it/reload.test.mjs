@@ -116,10 +116,8 @@ async function reconfigure(house, config) {
   await writeFile(join(house.dir, 'mcp-orchestrator.json'), JSON.stringify({
     llm: { provider: 'claude', model: 'claude-sonnet-5-5' }, sandbox: { driver: 'native', warm: 0 }, ...config,
   }));
-  const loads = () => house.server.log.match(/generation \d+ loaded/g)?.length ?? 0;
-  const before = loads(), from = house.server.log.length;
-  house.server.child.kill('SIGHUP');
-  await until(() => loads() > before, 'the reload');
+  const from = house.server.log.length;
+  await house.server.reload();
   /** Is it said that the key has changed; with or without the need of a restart? */
   return (key, restart = false) => until(() => {
     const [, then] = house.server.log.slice(from).match(new RegExp(`${key} changed(; it takes effect after a restart)?"`)) ?? [0, null];

@@ -1,10 +1,12 @@
-// Revision 2026-07-28 behind a balancer without stickiness: questions and tasks
-// of one replica are answered, polled and cancelled through the other, by their
-// own person only. A replica that dies takes them with it, and says so.
+// Revision 2026-07-28 behind a balancer without stickiness: questions, tasks and
+// long results of one replica are answered, polled, cancelled and read through the
+// other, by their own person only. A replica that dies takes them with it, and
+// says so. Who has subscribed at one hears of updates at the other.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { StreamableHTTPClientTransport as Http } from '@modelcontextprotocol/client';
 
 import { fixtureServer, script } from '../lib/gateway.mjs';
@@ -23,7 +25,7 @@ const inputOf = ({ inputRequests }) =>
   Object.fromEntries(Object.keys(inputRequests).map((key) => [key, accepts]));
 
 const config = {
-  mcpServers: { fixture: fixtureServer() },
+  mcpServers: { fixture: fixtureServer({ tools: { echo: { resultBytes: 1000 } } }) },
   server: { token: token('operator'), tokens: { alice: token('alice'), bob: token('bob') } },
 };
 
@@ -135,6 +137,75 @@ async function tasks(x) {
   await statusOf(here, slow.taskId, 'cancelled');
 }
 
+const LONG = 'grüße '.repeat(1000);
+const RESULT = 'mcp-orchestrator/result';
+
+/** A result that was cut, and how to read it at that replica. */
+async function longResult(here) {
+  const cut = await here('tools/call', { name: 'echo', arguments: { message: LONG } });
+  const [{ handle }] = cut._meta[RESULT];
+  return { handle, read: (ask, who, more = {}) => ask('tools/call', { name: 'read_result', arguments: { handle, ...more } }, who) };
+}
+
+async function results(x) {
+  const [here, there] = [at(x, 0), at(x, 1)];
+  const { handle, read } = await longResult(here);
+  for (const ask of [here, there]) {
+    assert.equal(text(await read(ask)), LONG);
+    assert.equal(text(await read(ask, 'alice', { offset: 8, limit: 8 })), LONG.slice(6, 12));
+    const no = await read(ask, 'bob');
+    assert.match(text(no), /no result is kept under that handle/);
+    const [random, home] = handle.split('.');
+    for (const wrong of [random, `${random}.`, `.${home}`, `${random}.${home}.${home}`, `${random}.a/../b`, `${random}.${'x'.repeat(60)}`, `x.${home}`])
+      assert.deepEqual(await read(ask, 'alice', { handle: wrong }), no, wrong);
+    const nobody = await read(ask, 'alice', { handle: `${random}.iNobodyHasThisNam` });
+    assert.match(nobody.error.message, /has ended: run the tool again/);
+  }
+}
+
+/** What a listen at that replica hears of a resource, from its acknowledgement on. */
+async function watching({ front }, n, uri) {
+  const stop = new AbortController();
+  const heard = [];
+  (async () => {
+    const wanted = { notifications: { resourceSubscriptions: [uri] } };
+    for await (const m of events(`http://localhost:${front.ports[n]}/mcp`, 'subscriptions/listen', wanted, caps, stop.signal, bearer('alice')))
+      heard.push(m);
+  })().catch(() => {});
+  await until(() => heard.length > 0, 'the acknowledgement');
+  return { stop: () => stop.abort(), updates: () => heard.filter((m) => m.method === 'notifications/resources/updated' && m.params.uri === uri).length };
+}
+
+async function resources(x) {
+  const uri = 'test://watched-resource';
+  const touch = (n) => at(x, n)('tools/call', { name: 'test_trigger_resource_update', arguments: {} });
+  for (const n of [0, 1]) await touch(n); // both have a server of their own
+  const first = await watching(x, 0, uri);
+  // The other replica learns of it soon.
+  await until(async () => {
+    await touch(1);
+    await sleep(50);
+    return first.updates() > 0;
+  }, 'an update of the other server');
+  const second = await watching(x, 1, uri);
+  await until(async () => {
+    await touch(0);
+    await sleep(50);
+    return second.updates() > 0;
+  }, 'an update of the first server');
+  await sleep(300);
+  const before = [first.updates(), second.updates()];
+  await touch(1);
+  await until(() => first.updates() > before[0] && second.updates() > before[1], 'one update at both');
+  await sleep(300);
+  assert.deepEqual([first.updates(), second.updates()], before.map((v) => v + 1), 'each heard it once');
+  first.stop();
+  await sleep(300);
+  await touch(0);
+  await until(() => second.updates() > before[1] + 1, 'the one that listens');
+  second.stop();
+}
+
 async function lists({ all, front }) {
   const stop = new AbortController();
   const heard = front.ports.map(() => []);
@@ -167,6 +238,7 @@ async function killed(x) {
   const [here, there] = [at(x, 0), at(x, 1)];
   const asked = await here('tools/call', question);
   const { taskId } = await here('tools/call', { name: 'slow_compute', arguments: { seconds: 600 } });
+  const kept = await longResult(here);
   const heard = [];
   const listening = (async () => {
     const wanted = { notifications: { taskIds: [taskId] } };
@@ -178,6 +250,8 @@ async function killed(x) {
   await x.all.v[0].signal('SIGKILL');
   await listening;
   assert.match(heard.at(-1).error.message, /has ended/);
+  const lost = await kept.read(there);
+  assert.match(lost.error.message, /the server that kept that result has ended/);
   const { requestState } = asked;
   const { error } = await there('tools/call', { ...question, requestState, inputResponses: inputOf(asked) });
   assert.equal(error.code, -32602);
@@ -219,6 +293,8 @@ for (const { name: store, skip } of STORES) {
       await t.test('the official client is asked', () => official(x));
       await t.test('a question is answered at the other', () => questions(x));
       await t.test('a task is polled, answered and cancelled at the other', () => tasks(x));
+      await t.test('a long result is read at the other', () => results(x));
+      await t.test('a resource is updated at the other', () => resources(x));
       await t.test('a new server is told at both', () => lists(x));
       await t.test('the one with the task is killed', () => killed(x));
     });

@@ -33,7 +33,7 @@ export const BUILDS =
 /** MO_WORKERS=N: every server of a suite runs with that many workers. */
 // --test-crash kills the process that comes to the point: with workers the
 // server would go on.
-const workers = (args, oneProcess) =>
+export const workers = (args, oneProcess) =>
   process.env.MO_WORKERS && !oneProcess && !args.includes('--workers') && !args.includes('--test-crash') ? ['--workers', process.env.MO_WORKERS] : [];
 
 const READY = /is ready: https?:\/\/[^:]+:(\d+)\//;
@@ -41,6 +41,18 @@ const READY_MS = 30_000;
 const STOP_MS = 30_000;
 
 export const MIB = 1024 * 1024;
+
+/** A page of /metrics as one process has it: series of several workers as their
+ *  sum. */
+export function summed(page) {
+  const sums = new Map();
+  for (const line of page.split('\n')) {
+    const [, name, labels = '', value] = /^([\w:]+)\{worker="\d+",?(.*)\} (\S+)$/.exec(line) ?? [];
+    const key = name ? `${name}${labels && `{${labels}}`} ` : line;
+    sums.set(key, name ? (sums.get(key) ?? 0) + Number(value) : '');
+  }
+  return [...sums].map(([key, sum]) => `${key}${sum}`).join('\n');
+}
 
 /** Wait until check() is true (or resolves to true); fails with `what`. */
 export async function until(check, what, ms = 20_000) {
@@ -169,6 +181,18 @@ export class Server {
     this.child.kill(signal);
   }
 
+  /** SIGHUP, until every process that serves has read its configuration. */
+  async reload() {
+    const numbers = this.hasWorkers ? Array.from({ length: this.workers }, (_, i) => `${i + 1}`) : ['0'];
+    const loads = () => {
+      const all = [...this.log.matchAll(/^.*generation \d+ loaded.*$/gm)].map(([line]) => /worker\W+(\d+)/.exec(line)?.[1] ?? '0');
+      return numbers.map((n) => all.filter((m) => m === n).length);
+    };
+    const before = loads();
+    this.child.kill('SIGHUP');
+    await until(() => loads().every((n, i) => n > before[i]), 'the reload');
+  }
+
   /** Send a signal to every process that serves: one that sleeps has no worker
    *  that is awake. */
   async signalAll(signal) {
@@ -275,10 +299,8 @@ export class Server {
     const r = await fetch(`${this.url}/metrics`, {
       headers: { connection: 'close', ...headers },
     });
-    const text = await r.text();
-    const plain = text.replaceAll(/\{worker="\d+"\}/g, '').replaceAll(/\{worker="\d+",/g, '{');
-    const found = plain.split('\n').filter((l) => l.startsWith(`${name} `));
-    return found.length ? found.reduce((sum, l) => sum + Number(l.split(' ')[1]), 0) : undefined;
+    const line = summed(await r.text()).split('\n').find((l) => l.startsWith(`${name} `));
+    return line && Number(line.slice(name.length));
   }
 
   /** The same of a server whose address and certificate are the test's affair:

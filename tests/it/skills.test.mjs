@@ -141,11 +141,13 @@ describe('skills over HTTP', () => {
     let heard = 0;
     on('notifications/resources/list_changed', () => { heard++; });
     await skills.list();
+    const { tools } = await client.listTools();
+    const { name } = tools.find((t) => t.name.includes('two') && t.name.endsWith('reload'));
+    const reload = async () => text(await client.callTool({ name, arguments: {} }));
+    assert.equal(await reload(), '', 'its server runs');
     writeSkill(folder('plain'), 'later', 'Added later');
     writeSkill(folder('two'), 'later', 'Added later');
-    const { tools } = await client.listTools();
-    const reload = tools.find((t) => t.name.includes('two') && t.name.endsWith('reload'));
-    assert.match(text(await client.callTool({ name: reload.name, arguments: {} })), /skill:\/\/later/);
+    assert.match(await reload(), /skill:\/\/later/);
     await until(() => heard > 0);
     await until(async () => (await skills.list()).skills.some((s) => s.uri.includes('later')));
     await client.close();

@@ -7,7 +7,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 import { collector } from '../lib/collector.mjs';
-import { Place } from '../lib/gateway.mjs';
+import { metricsOf as metrics, Place } from '../lib/gateway.mjs';
 import { client1, text, until } from '../lib/mcp_talk.mjs';
 import { House } from './talk_kit.mjs';
 
@@ -76,7 +76,6 @@ async function connect(t, transport) {
 }
 
 const told = { name: 'told', arguments: { secret: SECRET } };
-const metrics = async (url) => (await fetch(new URL('/metrics', url))).text();
 const count = (page, name) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(page)?.[1]);
 
 for (const protocol of ['http/protobuf', 'http/json']) {

@@ -10,7 +10,7 @@ import * as v2 from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
-import { Place, below, bin, script, slay, wordsOf } from '../lib/gateway.mjs';
+import { Place, below, bin, metricsOf, script, slay, wordsOf } from '../lib/gateway.mjs';
 import { client1, client2, text, until } from '../lib/mcp_talk.mjs';
 
 const run = promisify(execFile);
@@ -261,7 +261,7 @@ test('rules of a view, audit rows and metrics', async (t) => {
   const row = (outcome) => rows().find((r) => r?.view === 'strict' && r.outcome === outcome);
   await until(() => row('denied') && row('ok'));
   assert.equal(row('denied').tool, 'write');
-  const metrics = await (await fetch(new URL('/metrics', serve.url))).text();
+  const metrics = await metricsOf(serve.url);
   assert.match(metrics, /mo_gateway_view_calls_total\{view="strict",outcome="denied"\} [1-9]/);
 });
 

@@ -7,9 +7,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { claude } from '../fakes/claude.mjs';
+import { freePort, missing as noRedis, redis } from '../lib/redis.mjs';
 import { BIN, Server, until, within } from './server.mjs';
 import { Tab, run } from './talk_kit.mjs';
 
@@ -344,6 +346,39 @@ test('polling and its upgrade with TLS, as a page does it', async (t) => {
     for (const s of [...polling, ...upgraded]) s.disconnect();
     await server.stopClean();
   }
+});
+
+test('sessions that begin before the store answers are known to all workers', { skip: noRedis }, async (t) => {
+  const store = await redis();
+  const dir = await mkdtemp(join(tmpdir(), 'mo-workers-'));
+  await writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify({ sandbox: { driver: 'none' }, store: { url: `redis://127.0.0.1:${store.port}` } }));
+  const port = await freePort();
+  store.child.kill('SIGSTOP');
+  t.after(() => store.stop());
+  const server = { log: '' };
+  const child = spawn(BIN, ['serve', '--no-auth', '--workers', '2', '--port', String(port)],
+    { cwd: dir, env: { PATH: process.env.PATH, HOME: dir, ASAN_OPTIONS: 'detect_leaks=0' } });
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await rm(dir, { recursive: true, force: true });
+  });
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (d) => (server.log += d));
+  const post = (body, headers = {}) => fetch(`http://localhost:${port}/mcp`, {
+    method: 'POST', body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...body }),
+    headers: { connection: 'close', 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
+  });
+  await until(() => Object.keys(pids(server)).length === 2, 'the workers').catch((e) => assert.fail(`${e.message}\n${server.log}`));
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'it', version: '1' } };
+  const asked = Array.from({ length: 8 }, () => post({ method: 'initialize', params }));
+  await Promise.race([...asked, sleep(500)]); // time in which they would begin alone
+  store.child.kill('SIGCONT');
+  for (const answer of await Promise.all(asked)) {
+    assert.equal(answer.status, 200, await answer.text());
+    const session = { 'mcp-session-id': answer.headers.get('mcp-session-id') };
+    for (let i = 0; i < 6; i++) assert.equal((await post({ method: 'ping' }, session)).status, 200, server.log);
+  }
+  child.kill('SIGTERM');
+  assert.deepEqual(await within(once(child, 'exit'), 'the end'), [0, null], server.log);
 });
 
 test('metrics of any worker show all of them', async (t) => {

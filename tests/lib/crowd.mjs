@@ -15,12 +15,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { problemsOf, wordsOf } from './crowd_check.mjs';
+import { historyOf, isOver } from './crowd_history.mjs';
 import { haproxy, missing as noHaproxy } from './haproxy.mjs';
 import { Idp } from './idp.mjs';
 import { freePort, missing as noRedis } from './redis.mjs';
 import { six } from './redis_cluster.mjs';
 import { programs } from './toolbox.mjs';
-import { BIN, until, within } from '../it/server.mjs';
+import { BIN, until, within, workers } from '../it/server.mjs';
 
 const OPERATOR = 'the-operator-of-the-crowd-0123456789';
 
@@ -36,7 +37,8 @@ class Replica {
   }
 
   async up() {
-    this.child = spawn(BIN, ['serve', '--port', String(this.port), '--config', join(this.place.dir, 'mcp-orchestrator.json')], {
+    const args = ['--port', String(this.port), '--config', join(this.place.dir, 'mcp-orchestrator.json')];
+    this.child = spawn(BIN, ['serve', ...workers(args), ...args], {
       cwd: this.place.dir,
       env: {
         PATH: process.env.PATH, HOME: this.place.dir, ANTHROPIC_API_KEY: 'sk-ant-0123456789', ANTHROPIC_BASE_URL: this.place.model,
@@ -167,23 +169,6 @@ async function disturb(place) {
   await sleep(Math.max(0, end - Date.now()));
   return did;
 }
-
-/** All that is stored of a person's conversation. */
-async function historyOf(place, who) {
-  const all = [];
-  for (let after = 0, more = true; more; after = all.at(-1)?.seq) {
-    const r = await fetch(`${place.url}/api/sessions/crowd-${who}/history?limit=1000&after=${after}`, { headers: { authorization: `Bearer ${place.tokens[who]}` } });
-    if (r.status === 404) return all; // nobody got that far
-    assert.equal(r.status, 200, `the history of ${who}`);
-    const body = await r.json();
-    all.push(...body.messages);
-    more = body.more && body.messages.length > 0;
-  }
-  return all;
-}
-
-const isOver = (list) => list.length === 0 || list.at(-1).role === 'note' ||
-  (list.at(-1).role === 'assistant' && !list.at(-1).blocks.some((b) => b.type === 'call'));
 
 const brief = ({ role, blocks, results, ...rest }) => ({
   role, words: wordsOf(blocks ?? results ?? rest), calls: (blocks ?? []).some((b) => b.type === 'call'),

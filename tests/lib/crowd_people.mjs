@@ -21,6 +21,7 @@ import { io } from 'socket.io-client';
 
 import { claude } from '../fakes/claude.mjs';
 import { wordsOf } from './crowd_check.mjs';
+import { historyOf, isOver } from './crowd_history.mjs';
 
 const [logPath, folder, tokensPath, inBox] = process.argv.slice(2);
 let tokens;
@@ -149,10 +150,18 @@ class Talker {
     }
   }
 
+  /** A turn whose failure was told goes on when its server finds the store again,
+   *  and may ask for a decision. */
+  async atRest() {
+    return isOver(await historyOf({ url: this.url, tokens }, this.who).catch(() => [{}]));
+  }
+
   async live() {
     await pause(4000);
     await Promise.all(this.tabs.map((_, tab) => this.speak(tab)));
-    await sleep(500);
+    const end = Date.now() + ANSWER_MS;
+    do await sleep(500);
+    while (!(await this.atRest()) && Date.now() < end);
     for (const socket of this.tabs) socket.disconnect();
   }
 }

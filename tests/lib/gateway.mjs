@@ -11,6 +11,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
+import { summed, workers } from '../it/server.mjs';
+
 const top = fileURLToPath(new URL('../..', import.meta.url));
 const build = process.env.MO_BUILD ?? join(top, 'build-asan');
 
@@ -31,10 +33,13 @@ export const script = (name, ...args) => ({
   args: [join(top, 'tests/it', name), ...args],
 });
 
-/** `serve` of that configuration, with /mcp and nothing else. */
+/** `serve` of that configuration, with /mcp and nothing else; workers
+ *  (MO_WORKERS) are always whole servers, since what they share is in the
+ *  store. */
 export async function serveWith(file, where, ...args) {
+  const more = workers(args);
   const child = spawn(
-    bin, ['serve', '--port', '0', '--no-auth', '--test-bare', '--config', file, ...args],
+    bin, ['serve', '--port', '0', '--no-auth', ...(more.length ? more : ['--test-bare']), '--config', file, ...args],
     { ...where, stdio: ['ignore', 'pipe', 'pipe'] },
   );
   const kill = () => child.kill('SIGKILL');
@@ -58,6 +63,9 @@ export async function serveWith(file, where, ...args) {
   };
   return { url: new URL(`http://localhost:${port}/mcp`), pid: child.pid, stop };
 }
+
+/** /metrics of that server, of all its workers together. */
+export const metricsOf = async (url) => summed(await (await fetch(new URL('/metrics', url))).text());
 
 /** A directory in which processes may still be writing. */
 function remove(dir) {
@@ -129,7 +137,10 @@ export class Place {
   }
 }
 
-/** pids of all below a process, itself not counted; our guardian neither. */
+const isOwn = (words) => words.startsWith('mo-guardian') || words.startsWith(`${bin}\0serve\0`);
+
+/** pids of all below a process, itself not counted; neither our guardian nor our
+ *  workers. */
 export function below(pid) {
   const parents = new Map();
   for (const name of readdirSync('/proc')) {
@@ -147,7 +158,7 @@ export function below(pid) {
   for (const [child, [, words]] of parents) {
     for (let at = child; at; at = parents.get(at)?.[0]) {
       if (at === child || at !== pid) continue;
-      if (!words.startsWith('mo-guardian')) all.push(child);
+      if (!isOwn(words)) all.push(child);
       break;
     }
   }
