@@ -109,6 +109,9 @@ long: ## crowds (100,000 calls; ten minutes of failures), 1,000 runs of scripts 
 	@MO_LONG=1 scripts/test it/crowd
 	@MO_LONG=1 scripts/test it/connections_crowd
 	@MO_LONG=1 scripts/test it/replicas_crowd
+	@MO_LONG=1 MO_WORKERS=2 scripts/test it/crowd
+	@MO_LONG=1 MO_WORKERS=2 scripts/test it/connections_crowd
+	@MO_LONG=1 MO_WORKERS=2 scripts/test it/replicas_crowd
 	@MO_LONG=1 scripts/test it/talk_script_kills
 	@scripts/setup --for kube
 	@MO_LONG=1 scripts/kube run scripts/test --kube kube/crowd
