@@ -38,7 +38,13 @@ static void on_gone(struct mo_req *rq)
 
 static void on_timeout(struct mo_timer *t)
 {
-    mo_serve_await_end(mo_container_of(t, struct server, await_timer));
+    struct server *s = mo_container_of(t, struct server, await_timer);
+
+    mo_log(s->log, MO_WARN, "serve",
+           "the store has not answered for %d s: until it does, sessions of "
+           "MCP clients are known to the worker where they begin",
+           AWAIT_MS / 1000);
+    mo_serve_await_end(s);
 }
 
 void mo_serve_await_begin(struct server *s)

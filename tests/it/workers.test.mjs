@@ -348,13 +348,15 @@ test('polling and its upgrade with TLS, as a page does it', async (t) => {
   }
 });
 
-test('sessions that begin before the store answers are known to all workers', { skip: noRedis }, async (t) => {
+/** Sessions begin while the store is stopped. Log, and statuses of their requests;
+ *  none if this took longer than a worker lets them wait. */
+async function beginEarly(t) {
   const store = await redis();
+  t.after(() => store.stop());
   const dir = await mkdtemp(join(tmpdir(), 'mo-workers-'));
   await writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify({ sandbox: { driver: 'none' }, store: { url: `redis://127.0.0.1:${store.port}` } }));
   const port = await freePort();
   store.child.kill('SIGSTOP');
-  t.after(() => store.stop());
   const server = { log: '' };
   const child = spawn(BIN, ['serve', '--no-auth', '--workers', '2', '--port', String(port)],
     { cwd: dir, env: { PATH: process.env.PATH, HOME: dir, ASAN_OPTIONS: 'detect_leaks=0' } });
@@ -372,13 +374,22 @@ test('sessions that begin before the store answers are known to all workers', { 
   const asked = Array.from({ length: 8 }, () => post({ method: 'initialize', params }));
   await Promise.race([...asked, sleep(500)]); // time in which they would begin alone
   store.child.kill('SIGCONT');
+  const seen = [];
   for (const answer of await Promise.all(asked)) {
-    assert.equal(answer.status, 200, await answer.text());
+    seen.push([answer.status, await answer.text()]);
     const session = { 'mcp-session-id': answer.headers.get('mcp-session-id') };
-    for (let i = 0; i < 6; i++) assert.equal((await post({ method: 'ping' }, session)).status, 200, server.log);
+    for (let i = 0; i < 6; i++) seen.push([(await post({ method: 'ping' }, session)).status, server.log]);
   }
   child.kill('SIGTERM');
   assert.deepEqual(await within(once(child, 'exit'), 'the end'), [0, null], server.log);
+  return server.log.includes('has not answered for 5 s') ? [] : seen;
+}
+
+test('sessions that begin before the store answers are known to all workers', { skip: noRedis }, async (t) => {
+  let seen = [];
+  for (let left = 3; left && seen.length === 0; left--) seen = await beginEarly(t);
+  assert.equal(seen.length, 8 * 7, 'it never took 5 s');
+  for (const [status, what] of seen) assert.equal(status, 200, what);
 });
 
 test('metrics of any worker show all of them', async (t) => {
