@@ -89,6 +89,8 @@ test('a session of somebody else is read, if it is shared', async () => {
   handlers['session:shared'](EVENTS['session:shared'][0]({ sessionId: 's', open: false, may: 'read' }, ''), undefined);
   expect([chat.shared, chat.canSend, chat.isOpen]).toEqual(['read', false, false]);
   handlers['system:ready'](EVENTS['system:ready'][0]({ sessionId: 's', shared: 'approve' }, ''), undefined);
+  expect([chat.shared, chat.canSend, chat.isOpen]).toEqual(['approve', false, false]);
+  handlers['session:history'](EVENTS['session:history'][0]({ messages: [], pending: [], turn: null }, ''), undefined);
   expect([chat.shared, chat.canSend, chat.isOpen]).toEqual(['approve', false, true]);
   handlers.error('there is no such session', undefined); // withdrawn
   expect(chat.failure).toBe('there is no such session');

@@ -81,7 +81,7 @@ export const useConversationStore = defineStore('conversation', () => {
   const isReading = ref(false); // it is somebody else's, if it is shared
   const shared = ref(''); // 'read' or 'approve': what we may do with it
   const approvals = shallowRef<OwnApprovals | null>(null); // its mode and grants
-  const joined = ref(false); // system:ready has arrived on this connection
+  const joined = ref(false); // session:history has arrived on this connection
   const restored = ref(false);
   const entries = shallowRef<Entry[]>([]);
   const earlier = ref(0); // the entry before the first one loaded; 0: none
@@ -370,7 +370,6 @@ export const useConversationStore = defineStore('conversation', () => {
       ready.value = r;
       givenTitle.value = r.title;
       instructions.value = r.system;
-      joined.value = true;
       shared.value = r.shared;
       approvals.value = r.approvals;
       failure.value = '';
@@ -381,7 +380,10 @@ export const useConversationStore = defineStore('conversation', () => {
       if (r.workspace === 'lost')
         notice(t(r.elsewhere ? 'chat.filesElsewhere' : 'chat.boxIsNew'));
     },
-    'session:history': restore,
+    'session:history': (h) => {
+      restore(h);
+      joined.value = true; // what waits for us is as it is now
+    },
     'session:entry': addEntry,
     'session:about': (a) => {
       givenTitle.value = a.title;
