@@ -80,7 +80,17 @@ export class Bench {
     return bench;
   }
 
+  /** Prints what a failed test left open; that is only shown when a file fails. */
+  async show() {
+    for (const page of this.browser?.contexts().flatMap((c) => c.pages()) ?? []) {
+      const text = await page.locator('body').innerText({ timeout: 2000 }).catch((e) => e.message);
+      console.log(`left open: ${page.url()}\n${text.slice(-2000)}\n${page.sins?.join('\n') ?? ''}`);
+      console.log(`the server's log:\n${this.server?.log.slice(-4000)}`);
+    }
+  }
+
   async close() {
+    await this.show();
     await this.browser?.close();
     await this.endSessions();
     await this.stopServer();

@@ -164,6 +164,7 @@ describe('views', { skip }, () => {
       JSON.stringify({ ...config(bench.dir), sessions: { idleMinutes: 1, sweepSeconds: 1 } }));
     await bench.startServer();
     await page.locator('[data-lost]').waitFor({ state: 'hidden' });
+    await page.getByText('Answer 3000').waitFor(); // no more what it was before
     await card(page).getByText('l.txt').first().waitFor();
     const log = page.getByRole('log', { name: 'Conversation' });
     const fromEnd = () => log.evaluate((b) => b.scrollHeight - b.scrollTop - b.clientHeight);
