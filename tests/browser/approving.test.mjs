@@ -94,9 +94,11 @@ describe('approving', { skip }, () => {
     const log = page.locator('[role=log]');
     await card(page).first().locator('button:enabled', { hasText: /^\s*Approve/ }).waitFor();
     await page.keyboard.press('F6'); // the first card has the focus
-    await log.evaluate((el) => el.scrollTo(0, el.scrollHeight));
     const top = () => card(page).first().evaluate((el) => el.getBoundingClientRect().bottom);
-    await until(async () => (await top()) < 54, 'it is above the view');
+    await until(async () => { // by hand: the page has its own way with its end
+      await log.evaluate((el) => { el.dispatchEvent(new Event('wheel')); el.scrollTo(0, el.scrollHeight); });
+      return (await top()) < 54;
+    }, 'it is above the view');
     await page.keyboard.press('a');
     await until(async () => (await top()) > 54, 'it is brought into view');
     assert.equal(await card(page).count(), 6, 'nothing was approved');
@@ -187,6 +189,7 @@ describe('approving', { skip }, () => {
     for (const [width, height] of [[960, 600], [720, 450]]) { // as at 150 % and 200 % of 1440 x 900
       await page.setViewportSize({ width, height });
       await page.getByRole('tab', { name: 'Calls' }).waitFor({ state: 'detached' });
+      if (width < 768) await page.locator('[data-sheet] [data-card]').waitFor();
       const box = await card(page).boundingBox();
       for (const x of [box.x + 20, box.x + box.width - 20]) {
         const hit = await page.evaluate(([px, py]) => document.elementFromPoint(px, py)?.closest('[data-card]') !== null, [x, Math.max(box.y, 60) + 20]);

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
 import { until } from '../it/server.mjs';
-import { Bench, VIEWS, assertAccessible, lacking, leave, ready, rest, say } from './kit.mjs';
+import { Bench, VIEWS, assertAccessible, lacking, leave, rest, say } from './kit.mjs';
 
 const skip = await lacking();
 const SHOTS = process.env.MO_SHOTS; // a directory for pictures of what is tested

@@ -178,6 +178,7 @@ describe('the gateway on the page', { skip }, () => {
     const audit = main.locator('[data-audit]');
     const rows = audit.locator('[data-row]');
     // From a chart to the calls behind it, by keyboard: those of the whole range.
+    await rows.first().waitFor(); // asked for apart from the figures
     const everything = await rows.count();
     await main.getByLabel('Time range').selectOption('Last 15 minutes');
     const chart = main.getByRole('button', { name: /^Calls: \d+\..*Show the calls$/ });

@@ -231,8 +231,10 @@ export async function say(page, text) {
   await field(page).press('Enter');
 }
 
-/** Waits until the turn has ended. */
+/** Waits until the turn has ended, and that of a message that was just sent. */
 export async function rest(page) {
+  await page.locator('[role=log]').first().waitFor(); // loaded with the first message
+  await page.locator('[data-sent]').first().waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'hidden' });
 }
 

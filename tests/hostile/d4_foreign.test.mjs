@@ -71,7 +71,7 @@ test('a guess', async () => {
 
 test('after its time', async () => {
   const patient = house;
-  house = await House.start({ config: { approvals: { timeoutSeconds: 3 } } });
+  house = await House.start({ config: { approvals: { timeoutSeconds: 10 } } });
   try {
     const tab = house.tab();
     await tab.ready();

@@ -34,7 +34,7 @@ async function makeRows(name) {
 }
 function lines() {
   const file = join(state, 'audit.jsonl');
-  return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
+  return existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : [];
 }
 const copy = (to) => cpSync(state, to, { recursive: true, filter: (f) => f === state || /audit|\.db/.test(f) });
 const back = (from) => cpSync(from, state, { recursive: true });

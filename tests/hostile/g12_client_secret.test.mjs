@@ -12,7 +12,8 @@ import { dirname, join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 
 import { bin, cleanEnv, driver, named } from '../lib/mcp.mjs';
-import { Issuer, freePort, runAttended } from '../it/issuer.mjs';
+import { Issuer, runAttended } from '../it/issuer.mjs';
+import { freePort } from '../lib/port.mjs';
 
 const fixture = join(dirname(driver), '../fixture/fixture');
 const secret = 'of-one-issuer-only';

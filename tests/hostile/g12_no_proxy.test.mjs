@@ -54,7 +54,7 @@ describe('a name of our own network, in the sign-in of a public server', { skip 
       // Connections are told in order: after this one, all of them were.
       await inside('bash', ['-c', `exec 3<>/dev/tcp/mark.test/${PORT}`]);
       await eventually('the mark', () => net.seen.some((s) => s.tcp === PUBLIC));
-      assert.deepEqual(net.take().map((s) => s.tcp), [PUBLIC], 'nothing but the mark');
+      assert.deepEqual((await net.take()).map((s) => s.tcp), [PUBLIC], 'nothing but the mark');
       assert.match(err, /internal\.test.*is at a private address/);
     });
 });

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -21,7 +21,9 @@ before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mo-g1-'));
   await chmod(dir, 0o755); // so that only the state directory keeps others out
   state = join(dir, 'state');
-  server = await Server.start(['--provider', 'demo'], {
+  const config = join(dir, 'c.json');
+  await writeFile(config, '{"sandbox":{"warm":0}}'); // a box that comes late would be a leak
+  server = await Server.start(['--config', config, '--provider', 'demo'], {
     dir, house: true, auth: true,
     env: { MCP_ORCHESTRATOR_STATE_DIR: state, ASAN_OPTIONS: 'detect_leaks=0' },
   });

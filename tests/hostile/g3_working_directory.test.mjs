@@ -57,7 +57,7 @@ test('a .env that the directory brought redirects nothing', async () => {
 
 test('a file that appears beside a running server changes nothing', { skip: notRoot }, async (t) => {
   await mkdir(join(home, '.config/mcp-orchestrator'), { recursive: true });
-  await writeFile(join(home, '.config/mcp-orchestrator/config.json'), '{}');
+  await writeFile(join(home, '.config/mcp-orchestrator/config.json'), '{"sandbox":{"warm":0}}');
   const server = await Server.start([], { dir: repository, env: env(), house: true });
   t.after(() => server.stop());
   const file = join(repository, 'mcp-orchestrator.json');

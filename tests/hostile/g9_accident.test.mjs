@@ -22,7 +22,7 @@ describe('the card of a call', { skip }, () => {
     const page = await bench.visit();
     await ready(page);
     await page.clock.install();
-    await page.clock.pauseAt(new Date(Date.now() + 1000)); // time stands still
+    await page.clock.pauseAt(new Date(Date.now() + 10_000)); // time stands still
     await say(page, 'write first to a.txt');
     await card(page).waitFor();
     // whoever is writing keeps the letters, and the focus

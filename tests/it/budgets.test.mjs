@@ -240,7 +240,7 @@ describe('tokens, money and turns', () => {
     assert.match(no.message, /^The limit of 1 running turns at once for bob is reached\. Try again when one has ended\.$/);
     await a.decide(card, true);
     await a.event('agent:response');
-    assert.equal((await turn(b)).ok, true);
+    await until(async () => (await turn(b)).ok, 'the end of the turn at the other server');
   });
 
   test('what is said at once is counted at once: two servers, one Redis', { skip: noRedis }, async (t) => {

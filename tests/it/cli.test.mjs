@@ -246,6 +246,13 @@ describe('doctor', () => {
     assert.equal(code, all.ok ? 0 : 1);
     return all.checks.find((c) => c.name === name);
   };
+  /** Again, if nobody answered within doctor's second. */
+  const answered = async (...args) => {
+    for (let tries = 0; ; tries++) {
+      const found = await finding(...args);
+      if (tries === 4 || !/timed out/.test(found.text)) return found;
+    }
+  };
   /** A listener that answers every connection with one text. */
   const listen = async (where, answer) => {
     const server = createServer((s) => {
@@ -270,7 +277,7 @@ describe('doctor', () => {
     const path = join(dir, 'd.sock');
     const env = { DOCKER_HOST: `unix://${path}` };
     const good = await listen(path, 'HTTP/1.1 200 OK\r\n\r\nOK');
-    assert.equal((await finding('docker', env)).health, 'ok');
+    assert.equal((await answered('docker', env)).health, 'ok');
     good.close();
     await once(good, 'close');
     const mute = await listen(path, null);
@@ -292,7 +299,7 @@ describe('doctor', () => {
     ]) {
       const server = await listen({ port: 0, host: '127.0.0.1' }, answer);
       const url = `redis://${user}127.0.0.1:${server.address().port}/0`;
-      assert.equal((await finding('redis', { REDIS_URL: url })).health, health, `${user} ${answer}`);
+      assert.equal((await (answer ? answered : finding)('redis', { REDIS_URL: url })).health, health, `${user} ${answer}`);
       server.close();
     }
     assert.equal(
@@ -307,7 +314,7 @@ describe('doctor', () => {
     const at = `127.0.0.1:${server.port}`;
     const found = async (url, env = {}) => {
       await put('mcp-orchestrator.json', JSON.stringify({ store: { url } }));
-      const { health, text, todo } = await finding('redis', { PASSWORD: 'hush', ...env });
+      const { health, text, todo } = await answered('redis', { PASSWORD: 'hush', ...env });
       assert.ok(!/hush|wrong/.test(text + todo), text + todo);
       return [health, text];
     };

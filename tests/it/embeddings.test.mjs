@@ -32,7 +32,7 @@ function furnish(embeddings) {
 }
 
 const settings = (more) => ({
-  url: fake.url, model: MODEL, apiKey: '${env:EMBEDDINGS_KEY}', timeoutMs: 2000, ...more,
+  url: fake.url, model: MODEL, apiKey: '${env:EMBEDDINGS_KEY}', timeoutMs: 10_000, ...more,
 });
 
 /** serve, and a client with find(query). */

@@ -69,7 +69,7 @@ for (const [name, make, transport] of kinds)
         }
         assert.equal(new Set(servers.map((s) => s.server)).size, MORE + 3);
         return servers.every((s) => s.toolCount > 0);
-      });
+      }, 120_000);
     });
 
     test('found among them', async () => {

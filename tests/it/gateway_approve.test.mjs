@@ -193,6 +193,7 @@ test('held: approved and rejected on the command line', async (t) => {
   const it = make1();
   await it.client.connect(new Stdio1(place.command()));
   t.after(() => it.client.close());
+  await it.client.listTools(); // the wait for its start has a progress of its own
   const progress = [];
   const first = say(it, 'ask one', { onprogress: (p) => progress.push(p) });
   const [held] = await until(async () => {

@@ -130,10 +130,12 @@ describe('every kind of client', () => {
     test(name, async (t) => {
       const place = placeFor(t);
       const { client, script } = await open(t, place);
-      const { tools } = await client.listTools();
+      const tools = await until(async () => {
+        const all = (await client.listTools()).tools;
+        return all.some((x) => x.name === 'write_file') && all;
+      }, 'its tools');
       const tool = tools.find((x) => x.name === 'run_script');
       assert.deepEqual(tool.inputSchema.properties.language.enum, ['python', 'javascript']);
-      assert.ok(tools.some((x) => x.name === 'write_file'), 'beside the others');
 
       const a = join(place.files, 'a.txt');
       const py = await script(python(`

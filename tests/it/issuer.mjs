@@ -5,7 +5,6 @@ import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
-import { createServer as createTcp } from 'node:net';
 
 const random = () => randomBytes(24).toString('base64url');
 const json = (res, status, body, headers = {}) =>
@@ -278,16 +277,6 @@ export async function browse(url) {
   const page = await fetch(url, { redirect: 'manual' });
   const back = page.headers.get('location');
   return back ? { back, done: await fetch(back) } : { page };
-}
-
-/** A port that nothing listens on. */
-export async function freePort() {
-  const s = createTcp().listen(0, '127.0.0.1');
-  await once(s, 'listening');
-  const { port } = s.address();
-  s.close();
-  await once(s, 'close');
-  return port;
 }
 
 /** Run a command with a person beside it. */

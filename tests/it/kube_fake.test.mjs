@@ -182,8 +182,8 @@ test('a pod that is deleted before it runs is replaced, twice', async () => {
   assert.deepEqual([cause, why], ['refused', 'its pod was deleted before it ran']);
   us.tell('start', { box: 'u' });
   await lose(4);
-  fake.status = null;
   await lose(5);
+  fake.status = null;
   await us.ready('u');
   await echoes('u');
   await us.stop('u');

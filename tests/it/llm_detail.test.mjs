@@ -136,13 +136,13 @@ describe('claude', () => {
     });
 
   test('the list of models, all pages, newest first', async () => {
-    const got = await driver.run({ op: 'models', provider: 'claude', url: box.fake.url, key: box.fake.key, ms: 5000 });
+    const got = await driver.run({ op: 'models', provider: 'claude', url: box.fake.url, key: box.fake.key, ms: 60_000 });
     assert.deepEqual(got.models.map((m) => m.id), ['claude-fable-5-2', 'claude-opus-5-5',
       'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-sonnet-4-5']);
     assert.equal(got.models[0].name, 'Claude Fable 5.2');
     assert.equal(got.models[0].context, 1000000);
     assert.equal(box.fake.requests.length, 3);
-    const wrong = await driver.run({ op: 'models', provider: 'claude', url: box.fake.url, key: 'sk-wrong-9876543210', ms: 5000 });
+    const wrong = await driver.run({ op: 'models', provider: 'claude', url: box.fake.url, key: 'sk-wrong-9876543210', ms: 60_000 });
     assert.equal(wrong.failed.code, 'auth');
   });
 });
@@ -271,7 +271,7 @@ describe('gemini', () => {
   });
 
   test('the list of models: what can chat, newest first', async () => {
-    const got = await driver.run({ op: 'models', provider: 'google', url: box.fake.origin, key: box.fake.key, ms: 5000 });
+    const got = await driver.run({ op: 'models', provider: 'google', url: box.fake.origin, key: box.fake.key, ms: 60_000 });
     assert.deepEqual(got.models.map((m) => m.id), ['gemini-4-argon', 'gemini-3.8-flash', 'gemini-3.5-flash-lite', 'gemini-2.5-flash']);
     assert.equal(got.models[0].name, 'Gemini 4 Argon');
     assert.equal(box.fake.requests.length, 3);
@@ -329,7 +329,7 @@ describe('openai', () => {
     });
 
   test('the list of models: what can chat, newest first, readable', async () => {
-    const got = await driver.run({ op: 'models', provider: 'chatgpt', url: box.fake.url, key: box.fake.key, ms: 5000 });
+    const got = await driver.run({ op: 'models', provider: 'chatgpt', url: box.fake.url, key: box.fake.key, ms: 60_000 });
     assert.deepEqual(got.models.map((m) => m.name), ['GPT-6.1 Sol', 'GPT-6 Astra', 'GPT-5.5', 'GPT-4o']);
   });
 });
@@ -428,7 +428,7 @@ describe('compatible servers', () => {
       const places = [
         { name: 'Ollama', url: box.fake.url }, { name: 'Web', url: other.url },
         { name: 'None', url: 'http://127.0.0.1:1/v1' }];
-      const got = await driver.run({ op: 'local', ms: 3000, places });
+      const got = await driver.run({ op: 'local', ms: 60_000, places });
       assert.deepEqual(got.local, [{ name: 'Ollama', url: box.fake.url, models: 1 }]);
     } finally {
       await other.close();
@@ -440,7 +440,7 @@ describe('compatible servers', () => {
       { id: 'no-tools', supported_parameters: ['seed'] }, { id: 'nomic-embed-text' }, { id: 'BAAI/BGE-M3' }, { id: 'gguf', meta: { n_ctx_train: 8192 } }] };
     const server = await compatible({ list });
     try {
-      const got = await driver.run({ op: 'models', provider: 'openrouter', url: server.url, ms: 3000 });
+      const got = await driver.run({ op: 'models', provider: 'openrouter', url: server.url, ms: 60_000 });
       assert.deepEqual(got.models, [{ id: 'a/b', name: 'A: B', context: 32768 }, { id: 'gguf', name: 'gguf', context: 8192 }]);
     } finally {
       await server.close();

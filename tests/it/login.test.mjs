@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { fixtureServer } from '../lib/gateway.mjs';
 import { Idp, Visitor } from '../lib/idp.mjs';
-import { bin, named, run } from '../lib/mcp.mjs';
+import { bin, run } from '../lib/mcp.mjs';
 import { Terminal } from '../lib/terminal.mjs';
 import { Server, until } from './server.mjs';
 

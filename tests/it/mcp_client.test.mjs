@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
 import { alive, bin, driver, published, run, script } from '../lib/mcp.mjs';
+import { eventually } from '../lib/outside.mjs';
 
 let dir;
 before(async () => {
@@ -237,7 +238,7 @@ describe('what servers ask of us', () => {
   });
 });
 
-test('no server is left behind', () => {
-  assert.deepEqual(alive('server-everything'), []);
-  assert.deepEqual(alive('mcp_sdk'), []);
+test('no server is left behind', async () => {
+  // Other files run some of them for a while, too.
+  await eventually('they are gone', () => ![...alive('server-everything'), ...alive('mcp_sdk')].length);
 });

@@ -15,6 +15,8 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 
+import { freePort } from '../lib/port.mjs';
+
 const build =
   process.env.MO_BUILD ??
   fileURLToPath(new URL('../../build-asan', import.meta.url));
@@ -64,10 +66,7 @@ function stop(server) {
 
 /** The "everything" server in one of its modes, on a free port. */
 async function startEverything(mode) {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address();
-  probe.close();
+  const port = await freePort();
   const child = spawn(process.execPath, [everything, mode], {
     env: { ...process.env, PORT: String(port) },
     stdio: ['ignore', 'ignore', 'pipe'],

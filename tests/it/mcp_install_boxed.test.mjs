@@ -50,7 +50,7 @@ describe('an installed server', { skip: noNative && `needs ${noNative}` }, () =>
     const hosts = new Hosts();
     try {
       const port = await hosts.http((_, res) => res.end('hello'));
-      const get = (host) => `return (await fetch('http://${host}:${port}/', { signal: AbortSignal.timeout(5000) })).text()`;
+      const get = (host) => `return (await fetch('http://${host}:${port}/', { signal: AbortSignal.timeout(60_000) })).text()`;
       await ok('install', 'npm:@ada/probe', '--yes', '--name', 'it', '--allow-host', `api.test=127.0.0.1:${port}`);
       assert.deepEqual((await servers()).it.network, { allow: [`api.test=127.0.0.1:${port}`] });
       assert.equal(await probe('it', get('api.test')), '"hello"');

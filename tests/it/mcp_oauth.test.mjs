@@ -10,7 +10,8 @@ import { dirname, join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
 import { bin, cleanEnv, driver, named, run } from '../lib/mcp.mjs';
-import { Issuer, browse, freePort, runAttended } from './issuer.mjs';
+import { freePort } from '../lib/port.mjs';
+import { Issuer, browse, runAttended } from './issuer.mjs';
 
 const fixture = join(dirname(driver), '../fixture/fixture');
 let dir, server, issuer, state, upstream;
@@ -53,6 +54,13 @@ const attended = (args, { more, visit } = {}) => runAttended(bin, args, { cwd: d
 const call = ['call', '--url'];
 const hello = () => [...call, issuer.resource, 'test_simple_text'];
 const HELLO = 'This is a simple text response for testing.\n';
+
+/** Has the port of that address until end(). */
+async function listenAt(url) {
+  const s = createServer().listen(new URL(url).port, '127.0.0.1');
+  await once(s, 'listening');
+  return { end: () => new Promise((done) => s.close(done)) };
+}
 
 const signIn = async () => {
   const got = await attended(['mcp', 'test', '--sign-in', '--url', issuer.resource]);
@@ -152,10 +160,11 @@ describe('a person', () => {
   });
 
   test('a short-lived token is refreshed ahead', async () => {
-    issuer.seconds = 1;
     await signIn();
-    issuer.seconds = 3600;
-    await new Promise((r) => setTimeout(r, 1100));
+    issuer.expireAll();
+    const kept = JSON.parse(await readFile(join(state, 'tokens.json'), 'utf8'));
+    for (const k of kept.tokens) k.expires_ms = Date.now() - 1;
+    await writeFile(join(state, 'tokens.json'), JSON.stringify(kept), { mode: 0o600 });
     const { code, out } = await cli(hello());
     assert.deepEqual([code, out], [0, HELLO]);
     assert.deepEqual(issuer.wrong, []);
@@ -165,7 +174,9 @@ describe('a person', () => {
     await signIn();
     const [before] = await tokens();
     issuer.revokeAll();
+    const held = await listenAt(before.redirect_uri); // or somebody else might
     assert.equal((await cli(hello())).code, 5);
+    await held.end();
     await signIn();
     const [now] = await tokens();
     assert.equal(issuer.seen.registered, 1);
@@ -178,12 +189,11 @@ describe('a person', () => {
     await signIn();
     const [{ redirect_uri }] = await tokens();
     issuer.revokeAll();
-    const squatter = createServer().listen(new URL(redirect_uri).port, '127.0.0.1');
-    await once(squatter, 'listening');
+    const squatter = await listenAt(redirect_uri);
     try {
       await signIn();
     } finally {
-      squatter.close();
+      await squatter.end();
     }
     assert.equal(issuer.seen.registered, 2);
   });

@@ -4,15 +4,15 @@
 //
 //   moody.mjs NAME MOOD_FILE LOG_FILE
 //
-// Moods: ok, die (of the call), hang, slow, eat (memory), error, pid (says its
-// own), hold (answers behind the next call), big:BYTES, big-last:BYTES (the id
+// Moods: ok, die (of the call), die-once, hang, slow, wait (until it has another mood),
+// eat (memory), error, pid (says its own), hold (answers behind the next call), big:BYTES, big-last:BYTES (the id
 // behind the result), big-ask:BYTES (a request of its own), big-tell:BYTES (a
 // notification). At start: no-init (hangs in initialize), no-start (dies at once), nonsense
 // (answers what is no JSON), noisy (fills stderr), many:N (lists N tools),
 // late-list (after 3 s), stray, bare-stray (starts a process in a session of its own, the
 // second without an environment; the log has both pids).
 import { spawn } from 'node:child_process';
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const [name, moodFile, logFile] = process.argv.slice(2);
@@ -33,9 +33,11 @@ const calls = {
   hold: (id, what) => { held = () => { held = () => {}; calls.ok(id, what); }; },
   ok: (id, what) => say({ id, result: text(`${name} ${what}`) }),
   die: () => process.kill(process.pid, 'SIGKILL'),
+  'die-once': () => { writeFileSync(moodFile, 'ok'); calls.die(); },
   hang: () => {},
   eat: () => { for (const all = []; ;) all.push(Buffer.alloc(1 << 24, 1)); }, // memory
   slow: (id, what) => setTimeout(() => calls.ok(id, what), 700),
+  wait: (id, what) => { const look = setInterval(() => { if (mood() === 'wait') return; clearInterval(look); calls.ok(id, what); }, 20); },
   error: (id) => say({ id, error: { code: -32000, message: `${name} says no, sk-planted-secret-1` } }),
 };
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
@@ -111,9 +111,16 @@ test('reload under load', async (t) => {
   assert.deepEqual(children.filter(isAlive), []);
 });
 
+/** Writes the configuration at once: the server looks at the file at any moment. */
+async function replace(house, words) {
+  const file = join(house.dir, 'mcp-orchestrator.json');
+  await writeFile(`${file}.new`, words);
+  await rename(`${file}.new`, file);
+}
+
 /** Writes another configuration, and waits until it is in use. */
 async function reconfigure(house, config) {
-  await writeFile(join(house.dir, 'mcp-orchestrator.json'), JSON.stringify({
+  await replace(house, JSON.stringify({
     llm: { provider: 'claude', model: 'claude-sonnet-5-5' }, sandbox: { driver: 'native', warm: 0 }, ...config,
   }));
   const from = house.server.log.length;
@@ -231,7 +238,7 @@ test('a reload says what waits for a restart, in the log and in the audit log', 
   await until(() => house.server.log.includes('waiting for a restart: [\\"sandbox.memoryMb\\"]'), 'the list in the log');
 
   // an invalid file changes nothing, and is a row
-  await writeFile(join(house.dir, 'mcp-orchestrator.json'), '{"llm": {"maxSteps": "many"}}');
+  await replace(house, '{"llm": {"maxSteps": "many"}}');
   house.server.child.kill('SIGHUP');
   const three = await newest(3);
   assert.deepEqual([three.outcome, three.reason], ['refused', 'invalid']);

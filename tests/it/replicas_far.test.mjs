@@ -1,10 +1,10 @@
 // Replicas on different machines: each has a directory of its own, their unix
 // sockets are out of reach, and they meet at the cluster's port.
 import assert from 'node:assert/strict';
-import net from 'node:net';
 import { test } from 'node:test';
 
-import { freePort, missing as noRedis } from '../lib/redis.mjs';
+import { freePort } from '../lib/port.mjs';
+import { missing as noRedis } from '../lib/redis.mjs';
 import { Replicas, bothHear, messages, told } from './replicas_kit.mjs';
 import { until, within } from './server.mjs';
 import { run } from './talk_kit.mjs';
@@ -111,10 +111,7 @@ test('a replica with another key gets nothing, and both say why', { skip: noRedi
 async function twoPorts() {
   for (;;) {
     const port = await freePort();
-    const next = net.createServer();
-    const free = await new Promise((done) => next.on('error', () => done(false)).listen(port + 1, '127.0.0.1', () => done(true)));
-    await new Promise((done) => next.close(done));
-    if (free) return port;
+    if (await freePort() === port + 1) return port;
   }
 }
 

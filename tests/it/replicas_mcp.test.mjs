@@ -51,8 +51,10 @@ async function pair(how, fn) {
     const transport = new Http(front.url, { requestInit: { headers: bearer(who) } });
     clients.push(c.client);
     front.next(front.ports[0]);
+    const streams = () => front.seen.filter(([method, , status]) => method === 'GET' && status === 200).length;
+    const had = streams();
     await c.client.connect(transport);
-    await until(() => front.seen.some(([method, , status]) => method === 'GET' && status === 200), 'the GET stream');
+    await until(() => streams() > had, 'the GET stream');
     return { ...c, transport, id: transport.sessionId };
   };
   try {
@@ -196,13 +198,14 @@ async function killed({ all, front, connect }) {
   assert.deepEqual(await statuses([front.ports[1]], ended.id, undefined, 'DELETE'), [204]);
   assert.deepEqual(await statuses(front.ports, ended.id), [404, 404]);
   assert.deepEqual(await statuses(front.ports, ended.id, undefined, 'GET'), [404, 404]);
+  await ended.client.close();
   const { client, call, id } = await connect();
   assert.ok((await client.listTools()).tools.length > 5);
   const before = front.seen.length;
   // Through the other one, so it can say what became of the call.
   front.next(front.ports[1]);
   const lost = call({ name: 'never', arguments: {} }, { timeout: 30_000 }).then(() => 'answered', (e) => e.message);
-  await until(() => front.seen.length > before, 'the stream of the call');
+  await until(() => front.seen.slice(before).some(([method, port]) => method === 'POST' && port === front.ports[1]), 'the stream of the call');
   await all.v[0].signal('SIGKILL');
   assert.match(await lost, /has ended/);
   // The next requests begin it again, all at once, under the same id.

@@ -11,7 +11,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { fixtureServer } from '../lib/gateway.mjs';
-import { freePort, missing as noRedis } from '../lib/redis.mjs';
+import { freePort } from '../lib/port.mjs';
+import { missing as noRedis } from '../lib/redis.mjs';
 import { Replicas, messages, told } from './replicas_kit.mjs';
 import { BIN, until, within } from './server.mjs';
 

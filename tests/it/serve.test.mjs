@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,9 +50,11 @@ async function home(config) {
 }
 
 const fileOf = (d) => join(d, 'mcp-orchestrator.json');
-const configure = (d, config) =>
-  writeFile(fileOf(d), typeof config === 'string' ? config
-    : JSON.stringify(config));
+/** At once: a server looks at the file at any moment. */
+async function configure(d, config) {
+  await writeFile(`${fileOf(d)}.new`, typeof config === 'string' ? config : JSON.stringify(config));
+  await rename(`${fileOf(d)}.new`, fileOf(d));
+}
 
 // --- the gate ----------------------------------------------------------------------
 

@@ -83,8 +83,7 @@ test('they survive kill -9 of the server, then of the keeper', { skip }, async (
   const second = await h.server();
   assert.equal((await second.hold('a', 'one')).box, box);
   await second.sh('a', 'echo and more >> file');
-  await eventually('it is saved while it runs', () =>
-    h.kept().some((n) => readFileSync(join(h.boxes, n), 'latin1').includes('and more')));
+  await eventually('it is saved while it runs', () => h.saved('and more'));
   await second.kill();
   for (const { pid } of keepers(h)) process.kill(pid, 'SIGKILL');
   const third = await h.server();
@@ -102,8 +101,7 @@ test('the keeper is killed under a session: it goes on with the saved files', { 
   const s = await h.server();
   await s.hold('a', 'one');
   await s.sh('a', 'echo precious > file');
-  await eventually('it is saved', () =>
-    h.kept().some((n) => readFileSync(join(h.boxes, n), 'latin1').includes('precious')));
+  await eventually('it is saved', () => h.saved('precious'));
   for (const { pid } of keepers(h)) process.kill(pid, 'SIGKILL');
   await s.next((e) => e.ev === 'lost');
   s.tell('use', { h: 'a' });
@@ -202,9 +200,9 @@ test('a box of a living server that no row names yet is left alone', { skip }, a
   const [s, t] = await Promise.all([h.server(), h.server()]);
   await s.hold('a', 'one');
   await s.sh('a', 'echo precious > file');
-  await eventually('it is saved', () => h.kept().length === 1 && h.kept()[0].endsWith('.files'));
-  const name = join(h.boxes, h.kept()[0]);
-  const copy = readFileSync(name, 'latin1').replace('one', 'new');
+  await eventually('it is saved', () => h.saved('precious'));
+  const name = h.kept().find((n) => n.endsWith('.files'));
+  const copy = readFileSync(join(h.boxes, name), 'latin1').replace('one', 'new');
   writeFileSync(join(h.boxes, 'bfresh.files'), Buffer.from(copy, 'latin1'));
   await t.sweep();
   assert.ok(h.kept().includes('bfresh.files'), 'its instance lives');

@@ -21,7 +21,7 @@ test('tools under other names and words, hidden, with other times', async (t) =>
   const m = new Moody(t, {
     a: {
       tools: {
-        work: { rename: 'labour', describe: 'Paint the fence', timeoutMs: 3000 },
+        work: { rename: 'labour', describe: 'Paint the fence', timeoutMs: 6000 },
         set: { hide: true },
       },
     },

@@ -5,7 +5,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { freePort, missing, redis, store, tempDir, until } from '../lib/redis.mjs';
+import { freePort } from '../lib/port.mjs';
+import { missing, redis, store, tempDir, until } from '../lib/redis.mjs';
 
 const NAMES = [...Array(16).keys()].map((i) => `s${i}`);
 
@@ -122,7 +123,7 @@ test('rediss, an account of its own, a database of its own', { skip: missing }, 
     [`redis://mo:p%40ss%3Aw0rd@${at}`, undefined, /./],
     [`rediss://mo:p%40ss%3Aw0rd@localhost:${port}/99`, cert, /DB index/],
   ]) {
-    const bad = await store(url, { deadline: 1000, ca });
+    const bad = await store(url, { deadline: 3000, ca });
     const a = await bad.ask('session', 's');
     assert.equal(a.word, 'unavailable', url);
     assert.match(a.rest, says);

@@ -24,7 +24,7 @@ test('a cluster of six: masters die one after the other, the first of the URL to
 test('several hosts that are no cluster are refused: they would be several stores', { skip: missing }, async (t) => {
   const [a, b] = [await redis(), await redis()];
   for (const server of [a, b]) t.after(() => server.stop());
-  const s = await store(`redis://127.0.0.1:${a.port},127.0.0.1:${b.port}`, { deadline: 1000 });
+  const s = await store(`redis://127.0.0.1:${a.port},127.0.0.1:${b.port}`, { deadline: 3000 });
   t.after(() => s.close());
   const got = await s.ask('session', 's');
   assert.equal(got.word, 'unavailable');

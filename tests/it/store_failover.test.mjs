@@ -5,7 +5,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { freePort, missing, redis, store, tempDir, until } from '../lib/redis.mjs';
+import { freePort } from '../lib/port.mjs';
+import { missing, redis, store, tempDir, until } from '../lib/redis.mjs';
 import { check, ok, writer } from '../lib/redis_writer.mjs';
 
 async function sentinel(t, master, { password } = {}) {
@@ -73,7 +74,7 @@ test('sentinels with passwords; a name that they do not know', { skip: missing }
     [`redis+sentinel://${hosts}/main`, /NOAUTH/],
     [`redis+sentinel://:sesame@127.0.0.1:${master.port}/main`, /unknown command|SENTINEL/i], // no sentinel
   ]) {
-    const bad = await store(url, { deadline: 1500 });
+    const bad = await store(url, { deadline: 3000 });
     const a = await bad.ask('session', 's');
     assert.equal(a.word, 'unavailable', url);
     assert.match(a.rest, says);
@@ -85,7 +86,7 @@ test('sentinels with passwords; a name that they do not know', { skip: missing }
 test('a write that too few replicas have is not acknowledged', { skip: missing }, async (t) => {
   const alone = await redis();
   t.after(() => alone.stop());
-  const s = await store(`redis://127.0.0.1:${alone.port}`, { deadline: 1000, replicas: 1 });
+  const s = await store(`redis://127.0.0.1:${alone.port}`, { deadline: 10_000, replicas: 1 });
   t.after(() => s.close());
   const a = await s.ask('session', 's');
   assert.equal(a.word, 'unavailable');

@@ -3,7 +3,9 @@
 //
 // The store is slow here because somebody else has SQLite's lock.
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -36,7 +38,11 @@ const since = (tab, n) => tab.events.slice(n)
 
 /** f(house, hold) in a house of its own; what is still held then is let go. */
 async function live(config, f, oneProcess) {
-  const house = await House.start({ env: ENV, config, oneProcess });
+  const dir = await mkdtemp(join(tmpdir(), 'mo-talk-'));
+  mkdirSync(join(dir, 'seen'), { mode: 0o755 });
+  const house = await House.start({ env: ENV, dir, oneProcess, config: {
+    sandbox: { driver: 'native', warm: 0, mounts: [`${dir}/seen:/seen`] }, ...config } });
+  house.go = (name) => writeFileSync(join(dir, 'seen', name), '');
   const held = [];
   try {
     await f(house, () => {
@@ -48,6 +54,8 @@ async function live(config, f, oneProcess) {
     await house.stop();
   }
 }
+/** A command that ends after house.go(name). */
+const after = (name, then = 'true') => run(`until [ -e /seen/${name} ]; do sleep 0.05; done; ${then}`);
 const ALLOWED = { approvals: { rules: [{ server: 'box', action: 'allow' }] } };
 
 test('what was said is kept before the answer is heard', async () => {
@@ -63,11 +71,10 @@ test('what was said is kept before the answer is heard', async () => {
     let acked = false;
     ack.then(() => (acked = true), () => {});
     await until(() => house.model.requests.length > asked, 'the model is asked');
-    await sleep(QUIET);
-    assert.deepEqual(since(tab, seen), []);
-    assert.equal(acked, false);
     const late = house.tab({ session: tab.session }); // somebody looks in
     const { history } = await late.ready();
+    assert.deepEqual(since(tab, seen), []);
+    assert.equal(acked, false);
     assert.deepEqual(history.messages.map((m) => m.role), ['user', 'assistant']);
     assert.equal(history.turn.state, 'saving');
     assert.equal(history.turn.text, '');
@@ -87,11 +94,12 @@ test('results are kept before the answer to them is heard', async () => {
   await live(ALLOWED, async (house, hold) => {
     const tab = house.tab();
     await tab.ready();
-    house.model.script.push({ calls: [run('sleep 1; echo ran >> ran; cat ran')] }, { text: 'the end' });
+    house.model.script.push({ calls: [after('it', 'echo ran >> ran; cat ran')] }, { text: 'the end' });
     await tab.say('do it');
     await until(() => tab.count('session:entry') === 2 && tab.count('agent:thinking') === 2, 'it runs');
     const seen = tab.events.length, asked = house.model.requests.length;
     const slow = hold();
+    house.go('it');
     await until(() => house.model.requests.length > asked, 'the model has the results');
     assert.match(house.results()[0].text, /^ran/);
     await sleep(QUIET);
@@ -129,18 +137,20 @@ test('an outcome that cannot be kept does not end the turn: the results have it'
   await live(ALLOWED, async (house) => {
     const tab = house.tab();
     await tab.ready();
-    house.model.script.push({ calls: [run('sleep 3; echo one'), run('sleep 8; echo two')] }, { text: 'the end' });
+    house.model.script.push({ calls: [after('one'), after('two')] }, { text: 'the end' });
     await tab.say('do it');
     // A store that refuses: the call is not in the state from which it is to end.
     const db = open(house);
     const end = db.prepare('UPDATE call SET state = 3 WHERE state = 2 AND n = (SELECT min(n) FROM call)');
     await until(() => end.run().changes === 1, 'the first runs');
     db.close();
+    house.go('one');
+    await until(() => /the outcome of a call is not stored/.test(house.server.log), 'it is in the log');
+    house.go('two');
     await tab.event('agent:response');
     assert.equal(tab.count('agent:error'), 0);
     const { body } = await house.get(`/api/sessions/${tab.session}/history`);
     assert.deepEqual(body.messages.flatMap((m) => m.results ?? []).map((r) => r.state), ['done', 'done']);
-    await until(() => /the outcome of a call is not stored/.test(house.server.log), 'it is in the log');
   });
 });
 
@@ -148,7 +158,7 @@ test('a message in line that cannot be kept in its turn comes before the next', 
   await live(ALLOWED, async (house) => {
     const tab = house.tab();
     await tab.ready();
-    house.model.script.push({ calls: [run('sleep 2')] });
+    house.model.script.push({ calls: [after('it')] });
     await tab.say('one');
     await until(() => tab.count('agent:thinking') === 2, 'it runs');
     const two = await tab.say('two');
@@ -156,6 +166,7 @@ test('a message in line that cannot be kept in its turn comes before the next', 
     // A store that refuses: the session's row is away.
     const db = open(house);
     db.exec('CREATE TEMP TABLE away AS SELECT * FROM session; DELETE FROM session');
+    house.go('it');
     // The results cannot be kept, which ends the turn, nor can the message.
     await until(() => tab.count('agent:error') === 2, 'both refusals');
     assert.deepEqual(tab.events.filter(([e]) => e === 'agent:error').map(([, , a]) => a.code),
@@ -177,7 +188,7 @@ for (const [point, kept] of [['early', []], ['early-results', ['user', 'assistan
     await live(ALLOWED, async (house, hold) => {
       await house.server.stop();
       await house.up(['--test-crash', point]);
-      house.model.script.push({ calls: [run('sleep 1; echo ran >> ran')] }, { text: 'never heard of' });
+      house.model.script.push({ calls: [after('it', 'echo ran >> ran')] }, { text: 'never heard of' });
       const tab = house.tab();
       await tab.ready();
       let ack = null;
@@ -186,6 +197,7 @@ for (const [point, kept] of [['early', []], ['early-results', ['user', 'assistan
         await until(() => tab.count('agent:thinking') === 2, 'it runs');
       }
       const slow = hold();
+      house.go('it');
       if (point === 'early') tab.socket.emitWithAck('message', 'do it').then((a) => (ack = a), () => {});
       await within(house.server.exit, `the end at ${point}`, 30_000);
       assert.equal(house.server.ended.signal, 'SIGKILL');

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
-import { BIN, until } from './server.mjs';
+import { BIN } from './server.mjs';
 import { House } from './talk_kit.mjs';
 
 const fixture = join(process.env.MO_BUILD ?? join(dirname(BIN), '../..'), 'tests/fixture/fixture');

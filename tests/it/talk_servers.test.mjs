@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
+import { freePort } from '../lib/port.mjs';
 import { until } from './server.mjs';
 import { House, run } from './talk_kit.mjs';
 
@@ -35,14 +35,6 @@ rl.on('line', (line) => {
 });
 process.stdin.on('end', () => process.exit(0));
 `;
-
-async function freePort() {
-  const s = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => s.once('listening', resolve));
-  const { port } = s.address();
-  await new Promise((resolve) => s.close(resolve));
-  return port;
-}
 
 let house, remote, lives;
 before(async () => {

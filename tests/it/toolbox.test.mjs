@@ -296,9 +296,16 @@ for (const program of Object.keys(programs)) {
 
     box('live output: progress and log messages', async (t) => {
       await t.request('logging/setLevel', { level: 'debug' });
-      const r = await t.call('execute_command',
-        { command: 'echo one; sleep 0.3; echo two >&2; sleep 0.3; printf ä' },
+      const said = () => t.messages.filter((m) => m.method === 'notifications/progress').map((m) => m.params.message).join('');
+      const gate = (file) => `until [ -e ${file} ]; do sleep 0.02; done`;
+      const call = t.call('execute_command',
+        { command: `echo one; ${gate('g1')}; echo two >&2; ${gate('g2')}; printf ä` },
         { id: 'live', _meta: { progressToken: 'tok' } });
+      for (const [file, so] of [['g1', 'one\n'], ['g2', 'one\ntwo\n']]) {
+        await until(() => said() === so, `'${so}'`);
+        t.place.file(file, '');
+      }
+      const r = await call;
       assert.equal(r.structuredContent.stdout, 'one\nä');
       const progress = t.messages.filter((m) => m.method === 'notifications/progress');
       assert.equal(progress.map((m) => m.params.message).join(''), 'one\ntwo\nä');

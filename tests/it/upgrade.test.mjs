@@ -149,7 +149,7 @@ test('0.1 is replaced by 0.2 with sessions open, and cannot be put back', async 
   house.model.script.push({ calls: [command('echo it waited')] });
   await two.say('wait');
   const [card] = await two.event('tool:approval_required');
-  house.model.script.push({ calls: [command('echo begun >>times; sleep 2.5; echo finished')] });
+  house.model.script.push({ calls: [command('echo begun >>times; sleep 6; echo finished')] });
   await three.say('work');
   const [work] = await three.event('tool:approval_required', 2);
   // an answer that 0.1 does not live to hear: only 0.2 may ask for it
@@ -157,7 +157,7 @@ test('0.1 is replaced by 0.2 with sessions open, and cannot be put back', async 
   house.model.script.push({ text: 'the work is done', wait: new Promise((resolve) => (speak = resolve)) });
   const asked = () => house.model.requests.filter((r) => JSON.stringify(r.body).includes('finished\\n')).length;
   await three.decide(work, true);
-  await until(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes('sleep 2.5'), 'the call to run');
+  await until(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes('sleep 6'), 'the call to run');
 
   const rules = async () => (await house.get('/api/rules')).body.rules;
   const before = await rules();

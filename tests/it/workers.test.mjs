@@ -11,7 +11,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { claude } from '../fakes/claude.mjs';
-import { freePort, missing as noRedis, redis } from '../lib/redis.mjs';
+import { freePort } from '../lib/port.mjs';
+import { missing as noRedis, redis } from '../lib/redis.mjs';
 import { BIN, Server, until, within } from './server.mjs';
 import { Tab, run } from './talk_kit.mjs';
 

@@ -3,20 +3,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const NOBODY = 65534; // PostgreSQL does not run as root
+import { freePort } from './port.mjs';
 
-async function freePort() {
-  const s = createServer().listen(0, '127.0.0.1');
-  await once(s, 'listening');
-  const { port } = s.address();
-  s.close();
-  await once(s, 'close');
-  return port;
-}
+const NOBODY = 65534; // PostgreSQL does not run as root
 
 /** A child process that has said that it is ready. */
 class Daemon {

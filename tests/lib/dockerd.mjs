@@ -8,10 +8,11 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, rmdirSync } from 'node:fs';
 import http from 'node:http';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+
+import { freePort } from './port.mjs';
 
 const onPath = (name) =>
   [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/sbin'].some((dir) =>
@@ -149,15 +150,6 @@ class Engine {
       }
     }
   }
-}
-
-/** A port that nobody uses now. */
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  return port;
 }
 
 /** Start Docker's; stop it with cleanUp(). far: its `far` is an address over TCP, as of another machine. */

@@ -111,7 +111,7 @@ export class NetBox {
   /** What a shell command in the box prints, with its exit code at the end. */
   async run(command) {
     return text(await this.call({ name: 'execute_command',
-      arguments: { command: `(${command}\n) 2>&1; echo "exit $?"` } })).trim();
+      arguments: { command: `(${command}\n) 2>&1; echo "exit $?"`, timeout: 55 } })).trim();
   }
 
   /** Run Python in the box; what it prints is JSON. tcp(host, port, data) gives

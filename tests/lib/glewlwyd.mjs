@@ -4,11 +4,11 @@ import { execFileSync, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { Visitor } from './idp.mjs';
+import { freePort } from './port.mjs';
 
 const PROGRAM = '/usr/bin/glewlwyd';
 const TABLES = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3';
@@ -31,15 +31,6 @@ function copyPages(to) {
   cpSync(statSync(settings).isDirectory() ? join(settings, 'config.json') : settings, join(to, 'config.json'), { dereference: true });
   const types = Object.entries(TYPES).map(([ext, type]) => `{ extension = ".${ext}"; mime_type = "${type}"; }`);
   return `static_files_path="${to}"\nstatic_files_mime_types = ( ${types.join(', ')} )\n`;
-}
-
-async function freePort() {
-  const s = createServer().listen(0, '127.0.0.1');
-  await once(s, 'listening');
-  const { port } = s.address();
-  s.close();
-  await once(s, 'close');
-  return port;
 }
 
 function newKey(alg) {

@@ -19,6 +19,7 @@ export const OWN = '11.99.99.99';
 export const OWN6 = '2a00:1234::99';
 
 export class Internet {
+  n = 0;
   seen = []; // { tcp: ADDRESS, port, got } | { udp: ADDRESS } | { asked: NAME }
 
   /** answers: { NAME: [[ADDRESS...] for the first question, for the next...] },
@@ -33,15 +34,22 @@ export class Internet {
     it.child = spawn('unshare', ['-m', '-n', 'sh', '-ec', `${mounts}
 ip link set lo up; ip addr add ${OWN}/32 dev lo; ip addr add ${OWN6}/128 dev lo; ip route add local default dev lo; ip -6 route add local default dev lo
 exec "$@"`, 'sh', process.execPath, self], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-    it.child.on('message', (m) => { if (!m.ready) it.seen.push(m); });
+    it.child.on('message', (m) => { if (!m.ready && !m.pong) it.seen.push(m); });
     it.child.send({ answers, ports });
     await Promise.race([once(it.child, 'message'), once(it.child, 'exit').then(() => { throw new Error('no Internet'); })]);
     it.enter = ['nsenter', '-t', String(it.child.pid), '-m', '-n', '--'];
     return it;
   }
 
-  /** Addresses that were reached since the last call. */
-  take(kind = 'tcp') {
+  /** Addresses that were reached since the last call, until now. */
+  async take(kind = 'tcp') {
+    const n = ++this.n;
+    const all = new Promise((done) => {
+      const on = (m) => m.pong === n && (this.child.off('message', on), done());
+      this.child.on('message', on);
+    });
+    this.child.send({ ping: n });
+    await all;
     const mine = this.seen.filter((s) => s[kind] !== undefined);
     this.seen = this.seen.filter((s) => s[kind] === undefined);
     return mine;
@@ -129,4 +137,5 @@ if (process.argv[1] === self && process.send) {
     await once(u, 'listening');
   }
   process.send({ ready: true });
+  process.on('message', ({ ping }) => process.send({ pong: ping })); // after all that was told before
 }

@@ -25,6 +25,19 @@ const answers = {
   'roots/list': () => ({ roots: [{ uri: 'file:///r', name: 'r' }] }),
 };
 
+/** The SDK forgets who waits for progress when it has the answer, before it has told
+ *  the progress that came in the same piece: here it gets one message after the other. */
+function oneByOne(client) {
+  const connect = client.connect.bind(client);
+  client.connect = async (transport, ...more) => {
+    await connect(transport, ...more);
+    const take = transport.onmessage;
+    let last = Promise.resolve();
+    transport.onmessage = (...message) => { last = last.then(() => take(...message)); };
+  };
+  return client;
+}
+
 /** A client of SDK 1.x and how it hears of things. */
 export function client1(more) {
   const client = new Client1(info, {
@@ -50,7 +63,7 @@ export function client1(more) {
     );
   const call = (params, options) =>
     client.callTool(params, undefined, options);
-  return { client, on, call };
+  return { client: oneByOne(client), on, call };
 }
 
 /** The same for the client 2.x, legacy or auto. */
@@ -62,7 +75,7 @@ export function client2(mode, more) {
     client.setRequestHandler(method, ({ params }) => fn(params));
   const on = (method, fn) => client.setNotificationHandler(method, fn);
   const call = (params, opts) => client.callTool(params, opts);
-  return { client, on, call };
+  return { client: oneByOne(client), on, call };
 }
 
 /** What the tool `big` says. */
@@ -72,7 +85,7 @@ const letters = (n) =>
 export const text = (result) => result.content[0].text;
 
 export async function until(ready) {
-  for (const end = Date.now() + 10000; !(await ready()); ) {
+  for (const end = Date.now() + 60_000; !(await ready()); ) { // a list may take 10 s
     assert.ok(Date.now() < end, `never: ${ready}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

@@ -3,11 +3,12 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+
+import { freePort } from './port.mjs';
 
 const SERVER = '/usr/bin/redis-server';
 export const missing = existsSync(SERVER) ? false : 'redis-server';
@@ -24,14 +25,6 @@ export function tempDir() {
   const dir = mkdtempSync(join(tmpdir(), 'mo-redis-'));
   dirs.add(dir);
   return dir;
-}
-
-export async function freePort() {
-  const s = net.createServer().listen(0, '127.0.0.1');
-  await once(s, 'listening');
-  const { port } = s.address();
-  await new Promise((done) => s.close(done));
-  return port;
 }
 
 // Until it is true, or fail by name.

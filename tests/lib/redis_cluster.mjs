@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 
-import { freePort, redis, until } from './redis.mjs';
+import { redis, until } from './redis.mjs';
 
 /** nodes; says(node): its replication; whole(): all six are there and agree;
  *  url: names three of them; failOver(node): a master dies, its replica takes
@@ -10,9 +10,7 @@ import { freePort, redis, until } from './redis.mjs';
 export async function six(t) {
   const nodes = [];
   while (nodes.length < 6) {
-    const port = await freePort();
-    if (port >= 50_000) continue; // its bus has a port of its own, 10000 above
-    const node = await redis({ port, args: ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', '--repl-diskless-sync-delay', '0'] });
+    const node = await redis({ args: ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', '--repl-diskless-sync-delay', '0'] });
     t.after(() => node.stop());
     nodes.push(node);
   }

@@ -185,6 +185,12 @@ export class Home {
     return existsSync(this.boxes) ? readdirSync(this.boxes).filter((n) => n.includes('.files')) : [];
   }
 
+  /** Has a workspace that is saved this text? One that is being written is renamed
+   *  at any moment. */
+  saved(words) {
+    return this.kept().filter((n) => n.endsWith('.files')).some((n) => readFileSync(join(this.boxes, n), 'latin1').includes(words));
+  }
+
   /** Makes a session of a store in SQLite older than it is. */
   age(id, minutes) {
     const db = new DatabaseSync(join(this.dir, 'mcp-orchestrator.db'), { timeout: 20_000 });

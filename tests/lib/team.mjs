@@ -37,7 +37,7 @@ export class Team {
   async write(approvals = this.more.approvals) {
     const { env: _env, ...more } = this.more;
     await writeFile(this.file, JSON.stringify({
-      mcpServers: { fixture: fixtureServer() }, llm: { provider: 'demo' },
+      mcpServers: { fixture: fixtureServer() }, llm: { provider: 'demo' }, sandbox: { warm: 0 },
       ...more, approvals,
       server: { token: OPERATOR, tokens: { zoe: ZOE }, ...more.server },
       people: {

@@ -2,7 +2,7 @@
 // the middle of turns, and boxes within the unit's restrictions.
 import assert from 'node:assert/strict';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -12,6 +12,7 @@ import { claude } from '../fakes/claude.mjs';
 import { until } from '../it/server.mjs';
 import { Tab, run as command } from '../it/talk_kit.mjs';
 import { machine, released } from '../lib/package.mjs';
+import { freePort } from '../lib/port.mjs';
 import { Machine } from '../lib/systemd.mjs';
 
 const SERVICE = 'mcp-orchestrator.service', SOCKET = 'mcp-orchestrator.socket';
@@ -26,14 +27,6 @@ ExecStartPre=+/bin/sh -c 'umask 022; for c in cpu memory pids; do \\
 `;
 
 let dir, m, model, port, house;
-
-async function freePort() {
-  const s = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => s.once('listening', resolve));
-  const { port: free } = s.address();
-  await new Promise((resolve) => s.close(resolve));
-  return free;
-}
 
 const configure = (more = {}) => m.write('etc/mcp-orchestrator/mcp-orchestrator.json', JSON.stringify({
   server: { port, token: TOKEN }, llm: { provider: 'claude', model: 'claude-sonnet-5-5' },
