@@ -95,7 +95,7 @@ export class Bench {
     await this.endSessions();
     await this.stopServer();
     await this.model?.close();
-    await rm(this.dir, { recursive: true, force: true });
+    await rm(this.dir, { recursive: true, force: true, maxRetries: 10 });
   }
 
   /** Boxes outlive the server, so they are stopped first. */

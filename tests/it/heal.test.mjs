@@ -150,7 +150,7 @@ test('flapping under load: each call has one outcome, and nothing is done twice'
 
 test('a shared server with a limit: nobody waits behind all of another\'s calls', async (t) => {
   const m = new Moody(t, { a: { maxCalls: 1 } });
-  const serve = await m.place.serve();
+  const serve = await m.place.serve('--workers', '1'); // each has a line of its own
   t.after(() => serve.stop());
   const connect = async () => {
     const it = client1();

@@ -133,7 +133,7 @@ export class Replicas {
     } finally {
       await this.model.close();
       await this.redis?.stop();
-      for (const dir of this.dirs) await rm(dir, { recursive: true, force: true });
+      for (const dir of this.dirs) await rm(dir, { recursive: true, force: true, maxRetries: 10 });
     }
     assert.deepEqual(this.model.problems, []);
   }

@@ -172,7 +172,7 @@ export class Server {
   }
 
   async cleanUp() {
-    if (this.ownDir) await rm(this.ownDir, { recursive: true, force: true });
+    if (this.ownDir) await rm(this.ownDir, { recursive: true, force: true, maxRetries: 10 });
   }
 
   /** Send a signal; stop() and stopClean() will only wait then. */

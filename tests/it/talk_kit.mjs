@@ -181,7 +181,7 @@ export class House {
       await this.server.stopClean();
     } finally {
       await this.model.close();
-      await rm(this.dir, { recursive: true, force: true });
+      await rm(this.dir, { recursive: true, force: true, maxRetries: 10 });
     }
     assert.deepEqual(this.model.problems, []);
   }

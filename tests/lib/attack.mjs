@@ -186,7 +186,7 @@ export class Target {
   async remove() {
     if (this.server?.alive) this.server.signal('SIGTERM');
     await this.server?.stop();
-    await rm(this.dir, { recursive: true, force: true });
+    await rm(this.dir, { recursive: true, force: true, maxRetries: 10 });
     await rm(this.proof, { force: true });
   }
 }

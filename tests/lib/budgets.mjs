@@ -22,7 +22,7 @@ export async function place(t, config, { n = 1, shared, house, oneProcess, env: 
     for (const s of servers) if (!s.ended) s.child.kill('SIGKILL');
     for (const s of servers) await s.exit;
     await store?.stop();
-    for (const d of dirs) await rm(d, { recursive: true, force: true });
+    for (const d of dirs) await rm(d, { recursive: true, force: true, maxRetries: 10 });
   });
   const up = async (dir, env = {}) => {
     const s = await Server.start(['--config', join(dir, 'mcp-orchestrator.json')],

@@ -108,7 +108,7 @@ async function settle(t, house) {
   t.after(async () => { // hooks run in the order in which they were set
     await Promise.all((place.replicas ?? []).map((r) => r.child?.exitCode === null && r.child.signalCode === null && r.end('SIGKILL')));
     await keep(place);
-    await rm(place.dir, { recursive: true, force: true });
+    await rm(place.dir, { recursive: true, force: true, maxRetries: 10 });
   });
   place.effects = join(place.dir, 'effects');
   await mkdir(place.effects);

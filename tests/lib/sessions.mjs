@@ -220,7 +220,7 @@ export class Home {
           { env: { ASAN_OPTIONS: 'detect_leaks=0' }, stdio: 'ignore' });
       } catch { /* swept below */ }
     if (existsSync(this.boxes)) execFileSync(moBox, ['--sweep', this.boxes], { stdio: 'ignore' });
-    rmSync(this.root, { recursive: true, force: true });
+    rmSync(this.root, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

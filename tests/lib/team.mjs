@@ -83,7 +83,7 @@ export class Team {
       await this.api('operator', 'DELETE', `/api/sessions/${id}?forget=true`);
     await this.server?.stopClean();
     await this.idp?.stop();
-    await rm(this.dir, { recursive: true });
+    await rm(this.dir, { recursive: true, maxRetries: 10 });
   }
 
   token(who) {
