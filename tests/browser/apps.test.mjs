@@ -44,7 +44,7 @@ describe('published apps', { skip }, () => {
     test(`${name} is rendered`, async () => {
       const page = await open(bench, {}, [{ name: `${name}_${tool}`, args }]);
       await shows(inside(page)).first().waitFor();
-      await page.locator('[data-app][data-app-state=shown]').last().waitFor();
+      await appOf(page).and(page.locator('[data-app-state=shown]')).waitFor();
       await shoot(page, `app-${name}`);
       await close(page);
     });

@@ -103,9 +103,11 @@ test('-LOADING: waits, then says so', { skip: missing }, async (t) => {
   const again = await loading;
   await until('it is loading', () => /LOADING/.test(again.cli('GET', 'x')));
   await until('the store has seen it', async () => /LOADING/.test((await s.ask('health')).rest));
-  const a = await s.ask('entry', 's', 'x');
-  assert.equal(a.word, 'unavailable');
-  assert.match(a.rest, /LOADING|no answer/);
+  await until('it says so', async () => { // with no word of Redis in time, it says that
+    const a = await s.ask('entry', 's', 'x');
+    assert.equal(a.word, 'unavailable');
+    return /LOADING/.test(a.rest);
+  });
   again.cli('CONFIG', 'SET', 'key-load-delay', '0');
   await worksAgain(s);
 });
@@ -207,10 +209,11 @@ test('nobody there: told within the deadline, and no storm of dials', { skip: mi
   const { proxy, s } = await setUp(t, { deadline: 500 });
   proxy.ways.refuse = true;
   proxy.reset();
-  const before = proxy.connections;
+  const before = proxy.connections, began = Date.now();
   const all = await Promise.all([...Array(100)].map(() => s.ask('entry', 's', 'x')));
   assert.ok(all.every((a) => a.word === 'unavailable'));
   proxy.ways.refuse = false;
   await worksAgain(s);
-  assert.ok(proxy.connections - before <= 10); // a storm would be one for each that asks
+  const most = 2 + (Date.now() - began) / 500; // one that is not answered in time is made again
+  assert.ok(proxy.connections - before <= most, `${proxy.connections - before} of ${most}`);
 });

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Raw, ask, assertProblem, assertSafe } from './wire.mjs';
-import { MIB, Server, until } from './server.mjs';
+import { MIB, Server, until, workerOf } from './server.mjs';
 
 const KIB = 1024;
 const POLL = '/socket.io/?EIO=4&transport=polling';
@@ -515,7 +515,7 @@ describe('limits', () => {
       { server: { limits: { ...limits, connections: 10, headMs: 60_000,
         idleMs: 60_000 } } })); // none is closed for being idle
     const told = () => new Set([...tight.log.matchAll(/^.*server\.limits\.connections changed.*$/gm)]
-      .map(([line]) => /worker\W+(\d+)/.exec(line)?.[1])).size;
+      .map(([line]) => workerOf(line))).size;
     await until(() => told() === tight.workers, 'the new limit, at every process');
     const first = await Promise.all(Array.from({ length: 10 }, () =>
       Raw.connect(tight.port)));

@@ -3,13 +3,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Place, below, fixtureServer, isAlive } from '../lib/gateway.mjs';
-import { until } from './server.mjs';
+import { replaceFile, until } from './server.mjs';
 import { House, run } from './talk_kit.mjs';
 
 const CALLS = 10_000;
@@ -111,12 +110,7 @@ test('reload under load', async (t) => {
   assert.deepEqual(children.filter(isAlive), []);
 });
 
-/** Writes the configuration at once: the server looks at the file at any moment. */
-async function replace(house, words) {
-  const file = join(house.dir, 'mcp-orchestrator.json');
-  await writeFile(`${file}.new`, words);
-  await rename(`${file}.new`, file);
-}
+const replace = (house, words) => replaceFile(join(house.dir, 'mcp-orchestrator.json'), words);
 
 /** Writes another configuration, and waits until it is in use. */
 async function reconfigure(house, config) {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Raw, ask, assertProblem, assertSafe, run } from './wire.mjs';
 import { noNative } from '../lib/sessions.mjs';
 import { fillState } from '../lib/state.mjs';
-import { BIN, MIB, Server, until, within } from './server.mjs';
+import { BIN, MIB, Server, replaceFile, until, within } from './server.mjs';
 
 const POLL = '/socket.io/?EIO=4&transport=polling';
 // The leak check costs seconds; the servers that matter for it keep it.
@@ -50,11 +50,7 @@ async function home(config) {
 }
 
 const fileOf = (d) => join(d, 'mcp-orchestrator.json');
-/** At once: a server looks at the file at any moment. */
-async function configure(d, config) {
-  await writeFile(`${fileOf(d)}.new`, typeof config === 'string' ? config : JSON.stringify(config));
-  await rename(`${fileOf(d)}.new`, fileOf(d));
-}
+const configure = (d, config) => replaceFile(fileOf(d), typeof config === 'string' ? config : JSON.stringify(config));
 
 // --- the gate ----------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, readdir, readlink, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, readlink, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -35,6 +35,15 @@ export const BUILDS =
 // server would go on.
 export const workers = (args, oneProcess) =>
   process.env.MO_WORKERS && !oneProcess && !args.includes('--workers') && !args.includes('--test-crash') ? ['--workers', process.env.MO_WORKERS] : [];
+
+/** The number of the worker that said a line of the log; '0': there is one process. */
+export const workerOf = (line) => /worker\W+(\d+)/.exec(line)?.[1] ?? '0';
+
+/** Writes a file at once: a server looks at its configuration at any moment. */
+export async function replaceFile(file, words) {
+  await writeFile(`${file}.new`, words);
+  await rename(`${file}.new`, file);
+}
 
 const READY = /is ready: https?:\/\/[^:]+:(\d+)\//;
 const READY_MS = 30_000;
@@ -185,7 +194,7 @@ export class Server {
   async reload() {
     const numbers = this.hasWorkers ? Array.from({ length: this.workers }, (_, i) => `${i + 1}`) : ['0'];
     const loads = () => {
-      const all = [...this.log.matchAll(/^.*generation \d+ loaded.*$/gm)].map(([line]) => /worker\W+(\d+)/.exec(line)?.[1] ?? '0');
+      const all = [...this.log.matchAll(/^.*generation \d+ loaded.*$/gm)].map(([line]) => workerOf(line));
       return numbers.map((n) => all.filter((m) => m === n).length);
     };
     const before = loads();

@@ -1,12 +1,10 @@
 // Which model a conversation gets, under what name; servers that speak OpenAI's
 // protocol without being OpenAI.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import net from 'node:net';
 import { test } from 'node:test';
 
 import { compatible } from '../fakes/openai.mjs';
-import { until } from './server.mjs';
+import { ollama } from '../lib/ollama.mjs';
 import { House } from './talk_kit.mjs';
 
 const list = (...ids) => ({ object: 'list', data: ids.map((id) => ({ id, object: 'model' })) });
@@ -119,15 +117,7 @@ test('max_tokens refused: once more with max_completion_tokens, and remembered',
 });
 
 test('a model server found on this machine: picked by its id, also after a restart', async () => {
-  const server = await compatible({ list: list('nomic-embed-text', 'llama3.2:3b') });
-  const door = net.createServer((a) => {
-    const b = net.connect(new URL(server.url).port, '127.0.0.1');
-    for (const [from, to] of [[a, b], [b, a]]) from.on('error', () => to.destroy()).on('close', () => to.destroy()).pipe(to);
-  });
-  await until(async () => {
-    door.listen(11434, '127.0.0.1');
-    return once(door, 'listening').then(() => true, () => false); // another suite may have it
-  }, 'the port of Ollama', 120_000);
+  const { fake: server, close } = await ollama('nomic-embed-text', 'llama3.2:3b');
   const house = await House.start();
   try {
     const { body } = await house.get('/api/models/available');
@@ -150,7 +140,6 @@ test('a model server found on this machine: picked by its id, also after a resta
     assert.equal((await usual.ready()).ready.model, 'Ollama:llama3.2:3b');
   } finally {
     await house.stop();
-    door.close();
-    await server.close();
+    await close();
   }
 });

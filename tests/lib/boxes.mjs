@@ -278,18 +278,8 @@ export class Docker extends Containers {
     return id;
   }
 
-  /** Whether the engine itself learned that memory ran out. On cgroup v1 its
-   *  shim reads the kernel's notice after the end, and if the control group is
-   *  removed first it tells nobody. 'late': perhaps after the driver's wait. */
-  async noticedMemory(id) {
-    const filters = encodeURIComponent(JSON.stringify({ container: [id], event: ['oom', 'die'] }));
-    const until = Math.ceil(Date.now() / 1000);
-    const { status, text } = await this.engine.api('GET', `/events?since=1&until=${until}&filters=${filters}`);
-    assert.equal(status, 200, text);
-    const all = text.trim().split('\n').filter(Boolean).map((line) => JSON.parse(line));
-    const at = (what) => all.find((e) => e.Action === what)?.timeNano;
-    if (!at('oom')) return false;
-    return at('oom') - at('die') > 4e8 ? 'late' : true;
+  noticedMemory(id) {
+    return this.engine.noticedMemory(id);
   }
 
   async clean() {

@@ -4,6 +4,7 @@
 // that dies with us: whatever happens to the test, the kernel ends the engine,
 // its containers and its mounts with it. What is left then, a directory and
 // empty cgroups, is removed at exit.
+import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, rmdirSync } from 'node:fs';
@@ -25,6 +26,10 @@ export function missing(...programs) {
   return lost ? `the program ${lost}` : false;
 }
 export const noDocker = missing('dockerd', 'containerd', 'runc', 'busybox');
+
+/** The causes that the driver may tell, by what noticedMemory() says. */
+export const memoryCauses = (noticed) =>
+  noticed === 'late' ? ['oom', 'killed'] : [noticed ? 'oom' : 'killed'];
 
 /** Remove the cgroups of that name in every hierarchy, children first. */
 function removeCgroups(name) {
@@ -98,6 +103,20 @@ class Engine {
 
   api(method, path, body) {
     return request(this.sock, method, path, body);
+  }
+
+  /** Whether it learned that the memory of a container (of any one) ran out. On
+   *  cgroup v1 its shim reads the kernel's notice after the end, and if the control
+   *  group is removed first it tells nobody. 'late': perhaps after the driver's wait. */
+  async noticedMemory(id) {
+    const filters = encodeURIComponent(JSON.stringify({ event: ['oom', 'die'], ...(id && { container: [id] }) }));
+    const until = Math.ceil(Date.now() / 1000);
+    const { status, text } = await this.api('GET', `/events?since=1&until=${until}&filters=${filters}`);
+    assert.equal(status, 200, text);
+    const all = text.trim().split('\n').filter(Boolean).map((line) => JSON.parse(line));
+    const oom = all.find((e) => e.Action === 'oom');
+    const die = all.find((e) => e.Action === 'die' && e.Actor.ID === oom?.Actor.ID);
+    return oom && die && oom.timeNano - die.timeNano > 4e8 ? 'late' : Boolean(oom);
   }
 
   /** On a busy machine the engine gives up waiting for its containerd: it is

@@ -19,7 +19,7 @@ export const OWN = '11.99.99.99';
 export const OWN6 = '2a00:1234::99';
 
 export class Internet {
-  n = 0;
+  pings = 0;
   seen = []; // { tcp: ADDRESS, port, got } | { udp: ADDRESS } | { asked: NAME }
 
   /** answers: { NAME: [[ADDRESS...] for the first question, for the next...] },
@@ -43,7 +43,7 @@ exec "$@"`, 'sh', process.execPath, self], { stdio: ['ignore', 'inherit', 'inher
 
   /** Addresses that were reached since the last call, until now. */
   async take(kind = 'tcp') {
-    const n = ++this.n;
+    const n = ++this.pings;
     const all = new Promise((done) => {
       const on = (m) => m.pong === n && (this.child.off('message', on), done());
       this.child.on('message', on);
