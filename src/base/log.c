@@ -18,6 +18,12 @@ void mo_log_init(struct mo_log *l, int fd)
     l->colour = tty && !getenv("NO_COLOR");
 }
 
+static void wipe_text(char *secret)
+{
+    explicit_bzero(secret, strlen(secret));
+    mo_free(secret);
+}
+
 void mo_log_fini(struct mo_log *l)
 {
     mo_log_flush(l);
@@ -25,11 +31,12 @@ void mo_log_fini(struct mo_log *l)
     l->pending = NULL;
     mo_log_queue_free(l->queue);
     l->queue = NULL;
-    for (size_t i = 0; i < l->nsecrets; i++) {
-        explicit_bzero(l->secrets[i], strlen(l->secrets[i]));
-        mo_free(l->secrets[i]);
-    }
+    for (size_t i = 0; i < l->nsecrets; i++)
+        wipe_text(l->secrets[i]);
     l->nsecrets = 0;
+    for (size_t i = 0; i < l->nretired; i++)
+        wipe_text(l->retired[i]);
+    l->nretired = 0;
 }
 
 static int level_of(struct mo_span s, enum mo_level *out)
@@ -86,36 +93,131 @@ int mo_log_levels(struct mo_log *l, struct mo_span spec, struct mo_err *e)
         else if (set_room(&next, room, lv, e) < 0)
             return MO_EINVAL;
     }
-    *l = next;
+    l->level = next.level;
+    memcpy(l->rooms, next.rooms, sizeof(l->rooms));
+    l->nrooms = next.nrooms;
     return 0;
 }
 
-int mo_log_secret(struct mo_log *l, struct mo_span secret)
+/* --- secrets ------------------------------------------------------------- */
+
+static struct mo_span secret_text(struct mo_span s)
+{
+    return mo_span(s.p, strnlen(s.p ? s.p : "", s.n));
+}
+
+static void add_grams(uint8_t *grams, const char *secret)
+{
+    for (size_t i = 0; i + MO_LOG_GRAM <= MO_LOG_SECRET_MIN; i++) {
+        unsigned bit = mo_log_gram_bit(secret + i);
+
+        __atomic_fetch_or(&grams[bit / 8], (uint8_t)(1U << bit % 8),
+                          __ATOMIC_RELAXED);
+    }
+}
+
+static int add_secret(struct mo_log *l, struct mo_span secret, bool renewed)
 {
     char *copy;
 
-    secret.n = strnlen(secret.p ? secret.p : "", secret.n);
-    if (secret.n < MO_LOG_SECRET_MIN)
-        return 0;
-    for (size_t i = 0; i < l->nsecrets; i++) {
-        if (mo_span_is(secret, l->secrets[i]))
-            return 0;
-    }
     if (l->nsecrets == MO_LOG_SECRETS_MAX)
         return MO_EBUSY;
     copy = mo_strndup(secret.p, secret.n);
     if (!copy)
         return MO_ENOMEM;
     l->secrets[l->nsecrets] = copy;
-    for (size_t i = 0; i + MO_LOG_GRAM <= MO_LOG_SECRET_MIN; i++) {
-        unsigned bit = mo_log_gram_bit(copy + i);
-
-        __atomic_fetch_or(&l->secret_grams[bit / 8], (uint8_t)(1U << bit % 8),
-                          __ATOMIC_RELAXED);
-    }
+    l->renewed[l->nsecrets] = renewed;
+    add_grams(l->secret_grams, copy);
     /* a worker that logs right now sees all of it or nothing */
     __atomic_store_n(&l->nsecrets, l->nsecrets + 1, __ATOMIC_RELEASE);
     return 0;
+}
+
+int mo_log_secret(struct mo_log *l, struct mo_span secret)
+{
+    secret = secret_text(secret);
+    if (secret.n < MO_LOG_SECRET_MIN)
+        return 0;
+    for (size_t i = 0; i < l->nsecrets; i++) {
+        if (!l->renewed[i] && mo_span_is(secret, l->secrets[i]))
+            return 0;
+    }
+    return add_secret(l, secret, false);
+}
+
+/* A reader that begins after a text was replaced does not find it any more. */
+static void free_retired(struct mo_log *l)
+{
+    if (__atomic_load_n(&l->readers, __ATOMIC_SEQ_CST) > 0)
+        return;
+    while (l->nretired > 0)
+        wipe_text(l->retired[--l->nretired]);
+}
+
+/* Without the bits of secrets that were replaced. Those of the others are set
+ * all the time. */
+static void renew_grams(struct mo_log *l)
+{
+    uint8_t grams[sizeof(l->secret_grams)] = {0};
+
+    for (size_t i = 0; i < l->nsecrets; i++)
+        add_grams(grams, l->secrets[i]);
+    for (size_t i = 0; i < sizeof(grams); i++)
+        __atomic_store_n(&l->secret_grams[i], grams[i], __ATOMIC_RELAXED);
+}
+
+static int replace_secret(struct mo_log *l, size_t at, struct mo_span secret)
+{
+    char *copy;
+
+    free_retired(l);
+    if (l->nretired == MO_LOG_RETIRED_MAX)
+        return MO_EBUSY;
+    copy = mo_strndup(secret.p, secret.n);
+    if (!copy)
+        return MO_ENOMEM;
+    l->retired[l->nretired++] = l->secrets[at];
+    add_grams(l->secret_grams, copy);
+    __atomic_store_n(&l->secrets[at], copy, __ATOMIC_SEQ_CST);
+    free_retired(l);
+    renew_grams(l);
+    return 0;
+}
+
+/* Makes the i-th place the newest. */
+static void move_last(struct mo_log_renewed *r, size_t i)
+{
+    uint16_t at = r->at[i];
+
+    memmove(&r->at[i], &r->at[i + 1], (r->n - i - 1) * sizeof(r->at[0]));
+    r->at[r->n - 1] = at;
+}
+
+int mo_log_secret_renew(struct mo_log *l, struct mo_log_renewed *r,
+                        struct mo_span secret)
+{
+    size_t i = 0;
+    int rc = 0;
+
+    secret = secret_text(secret);
+    if (secret.n < MO_LOG_SECRET_MIN)
+        return 0;
+    while (i < r->n && !mo_span_is(secret, l->secrets[r->at[i]]))
+        i++;
+    if (i == r->n && r->n < MO_LOG_RENEWED_MAX) {
+        rc = add_secret(l, secret, true);
+        if (rc == 0)
+            r->at[r->n++] = (uint16_t)(l->nsecrets - 1);
+        if (rc != MO_EBUSY || r->n == 0)
+            return rc;
+    }
+    if (i == r->n) {
+        rc = replace_secret(l, r->at[0], secret);
+        i = 0;
+    }
+    if (rc == 0)
+        move_last(r, i);
+    return rc;
 }
 
 static const char secret_mark[] = "[secret]";

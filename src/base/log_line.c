@@ -136,21 +136,15 @@ bool mo_log_may_hold_secret(const struct mo_log *l, struct mo_span t)
     return false;
 }
 
-/* Set hidden[i] for every byte of t that belongs to a secret; cut: also to the
- * beginning of one at its end. Secrets may overlap: marking their bytes hides
- * all of them, which replacing one secret after the other would not. If no byte
- * is hidden, returns false. */
-static bool hide_secrets(const struct mo_log *l, struct mo_span t, bool cut,
+static bool mark_secrets(const struct mo_log *l, struct mo_span t, bool cut,
                          bool hidden[MO_LOG_TEXT_MAX])
 {
     size_t count = __atomic_load_n(&l->nsecrets, __ATOMIC_ACQUIRE);
     bool any = false;
 
-    if (count == 0 || (!cut && !mo_log_may_hold_secret(l, t)))
-        return false;
-    memset(hidden, false, t.n);
     for (size_t i = 0; i < count; i++) {
-        struct mo_span secret = mo_span_cstr(l->secrets[i]);
+        struct mo_span secret =
+            mo_span_cstr(__atomic_load_n(&l->secrets[i], __ATOMIC_SEQ_CST));
         const char *at = memmem(t.p, t.n, secret.p, secret.n);
 
         while (at) {
@@ -163,6 +157,27 @@ static bool hide_secrets(const struct mo_log *l, struct mo_span t, bool cut,
         if (cut && hide_cut_secret(t, secret, hidden))
             any = true;
     }
+    return any;
+}
+
+/* Set hidden[i] for every byte of t that belongs to a secret; cut: also to the
+ * beginning of one at its end. Secrets may overlap: marking their bytes hides
+ * all of them, which replacing one secret after the other would not. If no byte
+ * is hidden, returns false. The count of readers keeps secrets that are
+ * replaced meanwhile. */
+static bool hide_secrets(const struct mo_log *l, struct mo_span t, bool cut,
+                         bool hidden[MO_LOG_TEXT_MAX])
+{
+    unsigned *readers = (unsigned *)(uintptr_t)&l->readers;
+    bool any;
+
+    if (__atomic_load_n(&l->nsecrets, __ATOMIC_ACQUIRE) == 0 ||
+        (!cut && !mo_log_may_hold_secret(l, t)))
+        return false;
+    memset(hidden, false, t.n);
+    (void)__atomic_add_fetch(readers, 1, __ATOMIC_SEQ_CST);
+    any = mark_secrets(l, t, cut, hidden);
+    (void)__atomic_sub_fetch(readers, 1, __ATOMIC_SEQ_CST);
     return any;
 }
 

@@ -20,8 +20,9 @@
 #define OUTPUT_MAX (4 * MO_KUBE_TOKEN_MAX)
 #define REAP_MS    10
 #define EARLY_S    20 /* a token is renewed before it expires */
+#define USE_S      10 /* at least, whatever its plugin says */
 #define UNKNOWN_S  300
-#define ENV_MAX    (2 * MO_KUBE_WORDS_MAX)
+#define ENV_MAX    ((size_t)4096) /* variables of ours that a plugin gets */
 
 extern char **environ;
 
@@ -29,6 +30,7 @@ struct mo_kube_token {
     struct mo_loop *loop;
     const struct mo_kube_access *a;
     struct mo_buf token;
+    struct mo_log_renewed hidden;
     struct mo_file_stamp stamp; /* of the file that it was read from */
     uint64_t expires;           /* wall s; 0: never */
     struct mo_list waiting;
@@ -86,6 +88,14 @@ int mo_kube_token_read(struct mo_span text, struct mo_buf *token,
     return 0;
 }
 
+static void hide_token(struct mo_kube_token *t)
+{
+    if (mo_loop_secret_renew(t->loop, &t->hidden, mo_buf_view(&t->token)) < 0)
+        mo_log(mo_loop_log(t->loop), MO_WARN, "box",
+               "the token for the cluster is not blanked in this log: too many "
+               "secrets, or no memory");
+}
+
 /* --- running a plugin ---------------------------------------------------- */
 
 static void tell_waiting(struct mo_kube_token *t, const struct mo_err *why)
@@ -98,6 +108,27 @@ static void tell_waiting(struct mo_kube_token *t, const struct mo_err *why)
         w->go(w, why);
 }
 
+/* A token that is about to expire is the best that the plugin has: to ask again
+ * at once would not end. The cluster refuses it if it is too old. */
+static void keep_for_a_while(struct mo_kube_token *t)
+{
+    uint64_t least = mo_wall_ms() / 1000 + EARLY_S + USE_S;
+
+    if (t->expires && t->expires < least)
+        t->expires = least;
+}
+
+static void take_answer(struct mo_kube_token *t, struct mo_err *e)
+{
+    if (mo_kube_token_read(mo_buf_view(&t->said), &t->token, &t->expires, e) <
+        0) {
+        mo_buf_reset(&t->token); /* it may have been read, but is not valid */
+        return;
+    }
+    keep_for_a_while(t);
+    hide_token(t);
+}
+
 /* The plugin has ended, or was killed. */
 static void end_plugin(struct mo_kube_token *t, const struct mo_err *why)
 {
@@ -108,9 +139,8 @@ static void end_plugin(struct mo_kube_token *t, const struct mo_err *why)
     mo_buf_reset(&t->token);
     if (why)
         e = *why;
-    else if (mo_kube_token_read(mo_buf_view(&t->said), &t->token, &t->expires,
-                                &e) == 0)
-        (void)mo_loop_secret(t->loop, mo_buf_view(&t->token));
+    else
+        take_answer(t, &e);
     mo_buf_wipe(&t->said);
     if (e.code)
         (void)mo_wrap(&e, "plugin %s", t->a->exec[0]);
@@ -174,27 +204,51 @@ static void on_said_all(void *ctx, const struct mo_err *why)
 static const struct mo_stream_cb out_cb = {.on_read = on_said,
                                            .on_close = on_said_all};
 
-/* Ours, what the kubeconfig adds, and the question. */
-static void fill_env(const struct mo_kube_access *a, const char *info,
-                     const char **v)
+/* Adds a variable in place of those of that name; the new count. */
+static size_t set_var(const char **v, size_t n, const char *var)
 {
-    size_t n = 0;
+    size_t name = strcspn(var, "="), kept = 0;
 
-    for (char **p = environ; p && *p && n < MO_KUBE_WORDS_MAX; p++)
-        if (strncmp(*p, "KUBERNETES_EXEC_INFO=", 21) != 0)
-            v[n++] = *p;
-    for (const char *const *p = a->exec_env; p && *p; p++)
-        v[n++] = *p;
-    v[n++] = info;
-    v[n] = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(v[i], var, name) != 0 || v[i][name] != '=')
+            v[kept++] = v[i];
+    v[kept++] = var;
+    return kept;
+}
+
+/* Ours, then what the kubeconfig adds, then the question. A later one wins. */
+static const char **make_env(const struct mo_kube_access *a, const char *info,
+                             struct mo_err *e)
+{
+    const char **v;
+    size_t n = 0, more = 0;
+
+    while (environ && environ[n])
+        n++;
+    while (a->exec_env && a->exec_env[more])
+        more++;
+    if (n > ENV_MAX)
+        return mo_null(mo_fail(e, MO_ETOOBIG,
+                               "our environment has more than %zu variables",
+                               ENV_MAX));
+    v = mo_zalloc((n + more + 2) * sizeof(*v));
+    if (!v)
+        return mo_null(mo_fail(e, MO_ENOMEM, "environment"));
+    for (size_t i = 0; i < n; i++)
+        v[i] = environ[i];
+    for (size_t i = 0; i < more; i++)
+        n = set_var(v, n, a->exec_env[i]);
+    n = set_var(v, n, info);
+    v[n] = NULL; /* fewer than before, maybe */
+    return v;
 }
 
 static int run_plugin(struct mo_kube_token *t, int out, struct mo_err *e)
 {
-    const char *env[ENV_MAX + 2];
+    mo_autofree const char **env = NULL;
     char info[256];
     mo_autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct mo_spawn s = {.file = t->a->exec[0], .argv = t->a->exec, .env = env};
+    struct mo_spawn s = {.file = t->a->exec[0], .argv = t->a->exec};
     pid_t pid;
 
     if (null < 0)
@@ -203,7 +257,10 @@ static int run_plugin(struct mo_kube_token *t, int out, struct mo_err *e)
                    "KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\","
                    "\"apiVersion\":\"%s\",\"spec\":{\"interactive\":false}}",
                    t->a->exec_api);
-    fill_env(t->a, info, env);
+    env = make_env(t->a, info, e);
+    if (!env)
+        return e->code;
+    s.env = env;
     s.fds[0] = null;
     s.fds[1] = out;
     s.fds[2] = null;
@@ -251,10 +308,12 @@ static int read_token_file(struct mo_kube_token *t, struct mo_err *e)
         return mo_wrap(e, "token");
     while (t->token.len && strchr("\r\n", t->token.p[t->token.len - 1]))
         t->token.len--;
-    if (!t->token.len || !mo_span_between(mo_buf_view(&t->token), '!', '~'))
+    if (!t->token.len || !mo_span_between(mo_buf_view(&t->token), '!', '~')) {
+        mo_buf_reset(&t->token);
         return mo_fail(e, MO_EINVAL, "token in %s is not valid",
                        t->a->token_file);
-    (void)mo_loop_secret(t->loop, mo_buf_view(&t->token));
+    }
+    hide_token(t);
     return 0;
 }
 
@@ -273,6 +332,8 @@ int mo_kube_token_get(struct mo_kube_token *t, struct mo_span *out,
     } else if (t->a->exec && (!t->token.len || has_expired(t))) {
         if (t->pidfd < 0)
             rc = start_plugin(t, e);
+        if (rc == MO_EBUSY) /* nothing runs that could be waited for */
+            rc = e->code = MO_EUNAVAIL;
         if (rc == 0) {
             mo_list_push(&t->waiting, &w->node);
             return MO_EBUSY;

@@ -2,9 +2,13 @@
  *
  * A token is a text of the kubeconfig, the content of a file that is replaced
  * from time to time (read again when it has changed), or the output of a
- * plugin, which is run when there is no token or the last one has expired.
+ * plugin, which is run when there is no token or the last one has expired. The
+ * token of a plugin is used for USE_S at least.
  *
- * Limits: a plugin has PLUGIN_MS and MO_KUBE_TOKEN_MAX bytes of output. A
+ * A plugin has our environment; variables of the kubeconfig replace ours.
+ *
+ * Limits: a plugin has PLUGIN_MS and MO_KUBE_TOKEN_MAX bytes of output, and is
+ * not run (MO_ETOOBIG) if our environment has more than ENV_MAX variables. A
  * plugin that answers with a client certificate is refused. */
 #ifndef MO_KUBE_TOKEN_H
 #define MO_KUBE_TOKEN_H

@@ -211,6 +211,12 @@ int mo_loop_secret(struct mo_loop *l, struct mo_span secret)
     return l->log ? mo_log_secret(l->log, secret) : 0;
 }
 
+int mo_loop_secret_renew(struct mo_loop *l, struct mo_log_renewed *r,
+                         struct mo_span secret)
+{
+    return l->log ? mo_log_secret_renew(l->log, r, secret) : 0;
+}
+
 void mo_loop_blank(const struct mo_loop *l, struct mo_err *e)
 {
     for (size_t i = 0; l->log && i < l->log->nsecrets; i++)

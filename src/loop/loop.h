@@ -32,6 +32,9 @@ bool mo_loop_until(struct mo_loop *l, bool (*pred)(void *ctx), void *ctx,
 const struct mo_log *mo_loop_log(const struct mo_loop *l);
 /* Hide a text in the log from now on, as mo_log_secret() does. */
 int mo_loop_secret(struct mo_loop *l, struct mo_span secret);
+/* ... and as mo_log_secret_renew(). */
+int mo_loop_secret_renew(struct mo_loop *l, struct mo_log_renewed *r,
+                         struct mo_span secret);
 /* Hide all of those in a message that is shown elsewhere. */
 void mo_loop_blank(const struct mo_loop *l, struct mo_err *e);
 uint64_t mo_loop_now(const struct mo_loop *l); /* ns, cached per iteration */

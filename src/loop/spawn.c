@@ -339,10 +339,12 @@ static int try_start(struct birth *b, pid_t *pid, int *pidfd, bool *refused,
     b->err = 0;
     b->step = 0;
     rc = clone_child(b, pid, pidfd, e);
+    if (rc < 0)
+        *pidfd = -1; /* a failing clone() may have written to it */
     if (rc < 0 || !b->err)
         return rc;
     *refused = b->step == STEP_HIDE && mo_hide_is_refusal(b->err);
-    return reap_failed(b, *pid, *pidfd, e);
+    return reap_failed(b, *pid, mo_take_fd(pidfd), e);
 }
 
 int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd, struct mo_err *e)
@@ -352,6 +354,7 @@ int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd, struct mo_err *e)
     bool refused = false;
     int rc = mo_spawn_find(s->file, s->env, path, e);
 
+    *pidfd = -1;
     if (rc < 0)
         return rc;
     mo_hide_plan(&b.hide, s->hide);

@@ -56,7 +56,8 @@ struct mo_spawn {
 
 /* The caller reaps the child with waitid(P_PIDFD). A failure leaves nothing
  * behind: MO_ENOTFOUND (program, directory), MO_EINVAL (not a program),
- * MO_EUNAVAIL (enlist), MO_ETOOBIG (arguments), MO_EBUSY, MO_ENOMEM, MO_EIO. */
+ * MO_EUNAVAIL (enlist), MO_ETOOBIG (arguments), MO_EBUSY, MO_ENOMEM, MO_EIO;
+ * *pidfd is -1 then. */
 int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd,
              struct mo_err *e);
 

@@ -1,5 +1,6 @@
 /* The log: one line whatever a peer sends, and no secret in it. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -10,6 +11,7 @@ struct rig {
     struct mo_log log;
     int rd, wr;
     char line[8 * MO_LOG_LINE_MAX];
+    bool done; /* for a thread that logs */
 };
 
 static void rig_open(struct rig *r, bool json)
@@ -354,6 +356,135 @@ static void the_table_of_secrets_is_bounded(void **s)
     assert_int_equal(l.nsecrets, 0);
 }
 
+/* The text after a renewal, as it is shown now. */
+static const char *shown(struct rig *r, const char *prefix, int i)
+{
+    mo_log(&r->log, MO_INFO, "app", "%s%d.", prefix, i);
+    return said_msg(r);
+}
+
+static int renew(struct rig *r, struct mo_log_renewed *own, const char *prefix,
+                 int i)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%s%d.", prefix, i);
+    return mo_log_secret_renew(&r->log, own, mo_span_cstr(text));
+}
+
+static void a_renewed_secret_keeps_its_places(void **s)
+{
+    struct mo_log_renewed a = {.n = 0}, b = {.n = 0};
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    assert_int_equal(mo_log_secret(&r.log, MO_SPAN("before")), 0);
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(renew(&r, &a, "token-", i), 0);
+        assert_int_equal(renew(&r, &b, "other-", i / 300), 0);
+        assert_true(starts(shown(&r, "token-", i), "[secret]\""));
+        assert_true(starts(shown(&r, "other-", i / 300), "[secret]\""));
+        assert_true(i < 7 || starts(shown(&r, "token-", i - 7), "[secret]\""));
+        assert_true(i < 8 || starts(shown(&r, "token-", i - 8), "token-"));
+    }
+    assert_int_equal(r.log.nsecrets, 1 + MO_LOG_RENEWED_MAX + 4);
+    assert_int_equal(r.log.nretired, 0);
+    assert_int_equal(mo_log_secret(&r.log, MO_SPAN("another")), 0);
+    mo_log(&r.log, MO_INFO, "app", "before another");
+    assert_true(starts(said_msg(&r), "[secret] [secret]\""));
+    assert_int_equal(mo_log_secret_renew(&r.log, &a, MO_SPAN("short")), 0);
+    rig_close(&r);
+}
+
+/* One that comes back is the newest; one that is also given for ever stays. */
+static void a_renewed_secret_may_be_known(void **s)
+{
+    struct mo_log_renewed a = {.n = 0};
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    for (int i = 0; i < MO_LOG_RENEWED_MAX; i++)
+        assert_int_equal(renew(&r, &a, "token-", i), 0);
+    assert_int_equal(renew(&r, &a, "token-", 0), 0);
+    assert_int_equal(mo_log_secret(&r.log, MO_SPAN("token-2.")), 0);
+    assert_int_equal(renew(&r, &a, "token-", 100), 0);
+    assert_int_equal(renew(&r, &a, "token-", 101), 0);
+    assert_true(starts(shown(&r, "token-", 0), "[secret]\""));
+    assert_true(starts(shown(&r, "token-", 1), "token-1."));
+    assert_true(starts(shown(&r, "token-", 2), "[secret]\""));
+    assert_int_equal(r.log.nsecrets, MO_LOG_RENEWED_MAX + 1);
+    rig_close(&r);
+}
+
+static void a_renewed_secret_at_the_limits(void **s)
+{
+    struct mo_log_renewed a = {.n = 0}, b = {.n = 0};
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    assert_int_equal(renew(&r, &a, "token-", 0), 0);
+    while (mo_log_secret(&r.log, MO_SPAN("some-secret")) == 0 &&
+           r.log.nsecrets < MO_LOG_SECRETS_MAX) {
+        char text[32];
+
+        (void)snprintf(text, sizeof(text), "secret-%zu", r.log.nsecrets);
+        assert_int_equal(mo_log_secret(&r.log, mo_span_cstr(text)), 0);
+    }
+    assert_int_equal(renew(&r, &b, "other-", 1), MO_EBUSY);
+    assert_int_equal(renew(&r, &a, "token-", 1), 0); /* its own place */
+    assert_true(starts(shown(&r, "token-", 1), "[secret]\""));
+    mo_mem_fail_at(1, false);
+    assert_int_equal(renew(&r, &a, "token-", 2), MO_ENOMEM);
+    mo_mem_fail_at(0, false);
+    assert_true(starts(shown(&r, "token-", 1), "[secret]\""));
+    r.log.readers = 1; /* as if a worker stood still */
+    for (int i = 2; i < 2 + MO_LOG_RETIRED_MAX; i++)
+        assert_int_equal(renew(&r, &a, "token-", i), 0);
+    assert_int_equal(renew(&r, &a, "token-", 99), MO_EBUSY);
+    r.log.readers = 0;
+    assert_int_equal(renew(&r, &a, "token-", 99), 0);
+    assert_int_equal(r.log.nretired, 0);
+    r.log.readers = 1;
+    assert_int_equal(renew(&r, &a, "token-", 100), 0); /* freed by the end */
+    rig_close(&r);
+}
+
+static void *log_always(void *ctx)
+{
+    struct rig *r = ctx;
+
+    while (!__atomic_load_n(&r->done, __ATOMIC_ACQUIRE))
+        mo_log(&r->log, MO_INFO, "app", "before token-");
+    return NULL;
+}
+
+/* A sanitizer sees a text that is freed too early. */
+static void a_worker_logs_during_a_renewal(void **s)
+{
+    struct mo_log_renewed a = {.n = 0};
+    pthread_t thread;
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    r.done = false;
+    assert_int_equal(mo_log_secret(&r.log, MO_SPAN("before")), 0);
+    assert_int_equal(pthread_create(&thread, NULL, log_always, &r), 0);
+    for (int i = 0; i < 5000; i++) {
+        int rc = renew(&r, &a, "token-", i);
+
+        assert_true(rc == 0 || rc == MO_EBUSY);
+        (void)said(&r);
+    }
+    __atomic_store_n(&r.done, true, __ATOMIC_RELEASE);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(r.log.readers, 0);
+    rig_close(&r);
+}
+
 static const struct mo_log_facts everything = {
     .request = 7,
     .session = "s-1",
@@ -479,6 +610,10 @@ int main(void)
         cmocka_unit_test(a_secret_is_hidden_at_every_offset),
         cmocka_unit_test(a_cut_secret_does_not_leak),
         cmocka_unit_test(the_table_of_secrets_is_bounded),
+        cmocka_unit_test(a_renewed_secret_keeps_its_places),
+        cmocka_unit_test(a_renewed_secret_may_be_known),
+        cmocka_unit_test(a_renewed_secret_at_the_limits),
+        cmocka_unit_test(a_worker_logs_during_a_renewal),
         cmocka_unit_test(facts_are_fields),
         cmocka_unit_test(a_fact_cannot_forge_another),
         cmocka_unit_test(a_line_with_long_facts_stays_whole),

@@ -254,6 +254,21 @@ static void test_bad(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+/* A caller may close what it was given. */
+static void test_no_descriptor(void **state)
+{
+    static const char *const argv[] = {"x", NULL};
+    const struct mo_spawn s = {
+        .file = "/nowhere/x", .argv = argv, .fds = {0, 1, 2}};
+    int pidfd = -1;
+    struct mo_err e;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(mo_spawn(&s, &pid, &pidfd, &e), MO_ENOTFOUND);
+    assert_int_equal(pidfd, -1);
+}
+
 static void test_find(void **state)
 {
     static const char *const two[] = {"X=1", "PATH=/nonexistent:/bin", NULL};
@@ -550,6 +565,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_stderr),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_no_descriptor),
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_sees),
         cmocka_unit_test(test_empty_env_and_cwd),
