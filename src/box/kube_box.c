@@ -98,7 +98,7 @@ void mo_kbox_bring_up(struct kb_box *b)
 /* The container may run before its node accepts an attach, and may have ended
  * since: then the pod tells. The pod of an adopted box is left alone if its
  * node cannot be reached. */
-static void attach_later(struct kb_box *b, const struct mo_err *why)
+void mo_kbox_attach_later(struct kb_box *b, const struct mo_err *why)
 {
     if (b->tries++ < ATTACH_TRIES) {
         if (!b->adopted)
@@ -122,7 +122,7 @@ static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
 
     b->call = NULL;
     if (why && !b->has_end && !b->stopping && why->code == MO_EUNAVAIL) {
-        attach_later(b, why);
+        mo_kbox_attach_later(b, why);
         return;
     }
     rc = why ? why->code : mo_split(s, wire, early, mo_kbox_cut, b, &b->io, &e);

@@ -77,7 +77,7 @@ static void on_ask(struct mo_timer *t)
 {
     struct kb_box *b = mo_container_of(t, struct kb_box, timer);
 
-    if (b->step == KB_ATTACHING && !b->has_end)
+    if (b->held && b->step == KB_ATTACHING && !b->has_end)
         ask_program(b);
 }
 
@@ -101,10 +101,12 @@ static void ask_program(struct kb_box *b)
 void mo_kbox_held(struct kb_box *b)
 {
     if (b->eof || !b->io.io || !b->io.err) {
+        mo_timer_stop(mo_kb_of_box(b)->bs.loop, &b->timer);
         mo_kbox_drop_streams(b);
         b->eof = false;
-        b->doubt = true;
-        mo_kbox_pending(b);
+        mo_kbox_attach_later(b, mo_error(MO_EUNAVAIL,
+                                         "its node ended the attach before "
+                                         "its program began"));
     } else if (b->heard[0] && b->heard[1]) {
         start_program(b);
     }
@@ -156,5 +158,6 @@ void mo_kbox_drop_streams(struct kb_box *b)
         drop_stream(b->io.io);
         drop_stream(b->io.err);
     }
+    b->io.io = b->io.err = NULL;
     b->streams_ours = b->held = false;
 }

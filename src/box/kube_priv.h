@@ -183,6 +183,8 @@ void mo_kbox_news(struct kb_box *b);
 void mo_kbox_create(struct kb_box *b); /* its pod; its files are ready */
 void mo_kbox_bring_up(struct kb_box *b);
 void mo_kbox_attach(struct kb_box *b);
+/* Again after a pause, a few times; then the box is given up because of why. */
+void mo_kbox_attach_later(struct kb_box *b, const struct mo_err *why);
 
 /* kube_hold.c */
 void mo_kbox_hold(struct kb_box *b);

@@ -37,6 +37,22 @@ test('v5 is taken where it is offered, and a program is asked until it is heard'
   assert.equal(fake.pods.size, 0);
 });
 
+test('an attach that ends before the program was heard: another one follows, later', async () => {
+  fake.cut = 1;
+  fake.attachAfter = 300; // longer than a question of the first one is waited for
+  await us.start('i');
+  await echoes('i');
+  assert.equal(fake.count(/^ATTACH/), 2);
+  await us.stop('i');
+});
+
+test('attaches that all end before the program was heard: the start fails after some', async () => {
+  fake.cut = Infinity;
+  await assert.rejects(us.start('j'), /its node ended the attach/);
+  assert.equal(fake.count(/^ATTACH/), 6);
+  assert.equal(fake.pods.size, 0);
+});
+
 test('429 and 503: repeated as often as is said, no more', async () => {
   fake.first = [...busy(/^POST/, 2), ...busy(/^POST/, 1, 503)];
   await us.start('b');

@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 const frame = (data) => Buffer.concat([data.length < 126 ? Buffer.from([0x82, data.length])
   : Buffer.from([0x82, 126, data.length >> 8, data.length & 255]), data]);
@@ -50,6 +51,8 @@ export class FakeKube {
     this.first = []; // answers that come before the regular ones: [match, status, headers, body]
     this.change = (pod) => pod;
     this.noAttach = false;
+    this.cut = 0; // attaches that end as soon as they are accepted
+    this.attachAfter = 0; // ms until an attach after those is accepted
     this.status = null; // of new pods; null: they run
     this.listed = () => [...this.pods.values()];
     this.part = Infinity; // objects in an answer to a list, however many are asked for
@@ -124,17 +127,23 @@ export class FakeKube {
   }
 
   /** A program that waits as mo-box --hold does, then echoes. */
-  attach(req, socket) {
+  async attach(req, socket) {
     this.seen.push(`ATTACH ${req.url}`);
+    socket.on('error', () => {});
     if (this.noAttach) {
       socket.end('HTTP/1.1 500 Internal Server Error\r\nContent-Length: 15\r\nConnection: close\r\n\r\nno container it');
       return;
     }
     const accept = createHash('sha1').update(`${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
       .digest('base64');
-    socket.on('error', () => {});
+    const cut = this.cut-- > 0;
+    if (!cut && this.attachAfter) await sleep(this.attachAfter);
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
       `Sec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n`);
+    if (cut) {
+      socket.end();
+      return;
+    }
     socket.write(frame(Buffer.from([1])));
     let held = true;
     let deaf = this.deaf ?? 0; // letters that nobody hears yet
