@@ -16,7 +16,7 @@ void mo_saver_init(struct mo_saver *s)
     *s = (struct mo_saver){.workspace = -1, .from = -1, .result = -1};
 }
 
-/* A mount at /workspace is not ours to keep. */
+/* A mount in /workspace is not ours to keep. */
 static bool wants_kept(const struct mo_boxreq *r)
 {
     struct mo_mount m = {.rw = false};
@@ -24,7 +24,7 @@ static bool wants_kept(const struct mo_boxreq *r)
 
     for (size_t i = 0; r->mounts[i]; i++)
         if (mo_mounts_read(r->mounts[i], &m, &dev, &ino, NULL) == 0 &&
-            strcmp(m.box, MO_MOUNT_WORKSPACE) == 0)
+            mo_path_is_in(m.box, MO_MOUNT_WORKSPACE))
             return false;
     return *r->files;
 }

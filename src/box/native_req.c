@@ -128,7 +128,8 @@ static int put_mounts(struct native *d, const struct mo_box_spec *spec,
 }
 
 /* A new workspace has the id of its first box. A folder or mount in its place
- * is kept by itself. */
+ * is kept by itself; with a mount below it nothing is kept, or the files of the
+ * host would be. */
 static void put_files(struct native *d, const struct mo_box_spec *spec,
                       struct mo_native_req *out)
 {
@@ -142,7 +143,7 @@ static void put_files(struct native *d, const struct mo_box_spec *spec,
     for (size_t i = 0; spec->mounts && spec->mounts[i] && m[i]; i++)
         if (mo_mount_parse(mo_span_cstr(spec->mounts[i]), NULL, &at, NULL) ==
                 0 &&
-            strcmp(at.box, MO_MOUNT_WORKSPACE) == 0)
+            mo_path_is_in(at.box, MO_MOUNT_WORKSPACE))
             return;
     if (spec->files && mo_boxreq_id_ok(spec->files)) {
         (void)snprintf(path, sizeof(path), "%s/%s" MO_NATIVE_FILES, d->dir,

@@ -2,7 +2,8 @@
 // goes, its files stay, until the conversation is deleted.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
@@ -241,4 +242,22 @@ test('sandbox.keepFiles false: nothing is kept', { skip }, async () => {
   assert.equal((await s.hold('a', 'one')).workspace, 'lost');
   assert.equal(await s.sh('a', 'ls -A'), '');
   await s.close();
+});
+
+test('files of a mount in the workspace are not taken along', { skip }, async () => {
+  const top = mkdtempSync(join(tmpdir(), 'mo-data-'));
+  try {
+    writeFileSync(join(top, 'table'), 'of the host\n');
+    const h = home({ sandbox: { driver: 'native', warm: 0, memoryMb: 64, workspaceMb: 8, cpus: 1, pids: 32, mounts: [`${top}:/workspace/data`] } });
+    const s = await h.server();
+    await s.hold('a', 'one');
+    assert.equal(await s.sh('a', 'cat data/table; echo mine > file'), 'of the host\n');
+    await sleepNow(h, s, 'a', 'one');
+    assert.deepEqual(h.kept(), []);
+    await s.hold('b', 'one'); // a folder that is there already did not let it start
+    assert.equal(await s.sh('b', 'cat data/table; ls'), 'of the host\ndata\n');
+    await s.close();
+  } finally {
+    rmSync(top, { recursive: true, force: true });
+  }
 });
