@@ -379,6 +379,47 @@ static void test_listen(void **state)
     end(&w);
 }
 
+/* --- a legacy server with the error number of a header mismatch ---------- */
+
+/* It asks a question after its answer, and never lists its tools again. */
+static const struct rule mismatch[] = {
+    {"tools/call",
+     "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32020,"
+     "\"message\":\"done, in part\"}}\n"
+     "{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\","
+     "\"params\":{\"message\":\"and now?\",\"requestedSchema\":"
+     "{\"type\":\"object\",\"properties\":{}}}}"},
+    {NULL, NULL},
+};
+
+/* The number is the server's own: the call may have had an effect, and is not
+ * repeated. The question belongs to no call. */
+static void test_legacy_mismatch(void **state)
+{
+    struct world w;
+    struct client *a = &w.clients[0], *b = &w.clients[1];
+    struct peer *p = &w.peers[0];
+
+    (void)state;
+    begin(&w, shared, 1, plain);
+    hello(b, HELLO("{}"));
+    tell(b, REQ("1", "tools/list", ""));
+    hears(b, "\"work\"");
+    p->rules = mismatch;
+    tell(a, REQ("2", "tools/call",
+                "\"name\":\"work\"," META("{\"elicitation\":{}}")));
+    hears(a, "\"id\":2");
+    peer_say(p, MO_SPAN(RES("$id", "{\"tools\":[" TOOL("work", "") "]}")));
+    settle(b);
+    arrives(&w, p, "\"id\":\"q\",\"error\"");
+    assert_true(heard(a, "done, in part"));
+    assert_false(heard(a, "and now?"));
+    assert_non_null(strstr(mo_buf_cstr(&p->log), "\"tools/call\""));
+    assert_null(strstr(strstr(mo_buf_cstr(&p->log), "\"tools/call\"") + 1,
+                       "\"tools/call\""));
+    end(&w);
+}
+
 /* --- servers that are added, removed, or do not start -------------------- */
 
 static const struct rule silent[] = {
@@ -592,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_task_cut),
         cmocka_unit_test(test_task_watched),
         cmocka_unit_test(test_listen),
+        cmocka_unit_test(test_legacy_mismatch),
         cmocka_unit_test(test_slow_server),
         cmocka_unit_test(test_reload),
         cmocka_unit_test(test_many),

@@ -55,6 +55,8 @@ static void on_again(struct mo_budget_ask *a, const struct mo_budget_no *no)
     struct forwarded_call *f =
         mo_container_of(a, struct forwarded_call, budget);
 
+    if (!mo_forward_is_awaited(f))
+        return;
     if (no)
         mo_forward_over_budget(f, no);
     else

@@ -204,16 +204,22 @@ void mo_forward_hold(struct forwarded_call *f, bool on)
         mo_call_hold(f->call, on);
 }
 
-/* Makes the headers that repeat arguments, for a modern server over HTTP. */
+bool mo_forward_has_headers(const struct mo_conn *conn)
+{
+    struct mo_link *k = conn ? mo_conn_link(conn) : NULL;
+
+    return k && mo_link_is_http(k) && mo_conn_info(conn)->modern;
+}
+
+/* Makes the headers that repeat arguments. */
 static int mirror_arguments(struct forwarded_call *f,
                             const struct call_target *t,
                             const struct mo_conn *conn, struct mo_mirror *m,
                             struct mo_err *e)
 {
-    struct mo_link *k = mo_conn_link(conn);
     struct mo_json schema;
 
-    if (!k || !mo_link_is_http(k) || !mo_conn_info(conn)->modern)
+    if (!mo_forward_has_headers(conn))
         return 0;
     schema = mo_json_get(t->item, "inputSchema");
     if (!schema.p)
@@ -413,13 +419,26 @@ void mo_forward_go(struct forwarded_call *f)
                         false);
 }
 
+bool mo_forward_is_awaited(struct forwarded_call *f)
+{
+    bool is = f->client == CLIENT_WAITING;
+
+    if (!is)
+        mo_forward_fail(f, "the client was asked before the call was sent",
+                        false);
+    return is;
+}
+
 void mo_forward_resend(struct forwarded_call *f)
 {
     struct call_target t;
     struct mo_err e;
-    int rc = mo_failover_target(f, &t);
+    int rc;
 
     f->awaits_tools = false;
+    if (!mo_forward_is_awaited(f))
+        return;
+    rc = mo_failover_target(f, &t);
     if (rc == MO_EBUSY)
         return;
     if (rc < 0)

@@ -20,7 +20,8 @@
  * with if the connection can tell. Otherwise, on a child of one session, the
  * newest call of that session. On a shared child, the newest call if all calls
  * on it belong to one connection or session. Else the owner is unknown, and
- * the message is refused or dropped.
+ * the message is refused or dropped. A call that is to be sent again is no
+ * owner.
  *
  * Invariants
  *  1. A call is in g->calls, and in slot->calls while slot is set, which is
@@ -241,6 +242,12 @@ void mo_forward_attach(struct forwarded_call *f, struct mo_ep_call *c);
 /* The server was replaced, or the view changed, and nothing was sent: handles
  * the request again as if it had just arrived. f is freed. */
 void mo_forward_restart(struct forwarded_call *f);
+/* True if that server, a modern one over HTTP, gets headers that repeat
+ * arguments. conn may be NULL. */
+bool mo_forward_has_headers(const struct mo_conn *conn);
+/* Called before f->down is used after a wait. False: the client is not WAITING,
+ * and the call has failed. */
+bool mo_forward_is_awaited(struct forwarded_call *f);
 /* Sends it to its child, which is ready. */
 void mo_forward_resend(struct forwarded_call *f);
 /* Sends an approved call (call_approval.c). */

@@ -275,9 +275,18 @@ static void report_to_breaker(struct forwarded_call *f,
         mo_child_ping(f->child);
 }
 
-/* The headers did not match: our schema of the tool is outdated. The call
- * was not run, so it is sent once more after the list was read again. True:
- * it will be. */
+/* True if the headers did not match: our schema of the tool is outdated. The
+ * number means that only from a server that gets such headers; a legacy server
+ * may use it for anything. */
+static bool is_header_mismatch(const struct forwarded_call *f,
+                               const struct mo_reply *r)
+{
+    return r->error.p && r->code == MO_MCP_HEADER_MISMATCH && f->child &&
+           mo_forward_has_headers(mo_child_conn(f->child));
+}
+
+/* The call was not run, so it is sent once more after the list was read again.
+ * True: it will be. */
 static bool reread_tools(struct forwarded_call *f)
 {
     struct gw_child *k =
@@ -313,7 +322,7 @@ static void finish_call(struct forwarded_call *f, const struct mo_reply *r)
         mo_latency_add(f->latency, (mo_now_ns() - f->sent_ns) / 1000,
                        r->err != NULL);
     report_to_breaker(f, r);
-    if (r->error.p && r->code == MO_MCP_HEADER_MISMATCH && reread_tools(f))
+    if (is_header_mismatch(f, r) && reread_tools(f))
         return;
     if (r->err) {
         enum failover_how how =

@@ -17,6 +17,13 @@ static bool is_of_person(const struct server_slot *s)
     return mo_upstream_server(s->up)->per_person;
 }
 
+/* True if the server works on the call. One that is to be sent, or sent again,
+ * has a child, too. */
+static bool is_at(const struct forwarded_call *f, const struct mo_child *c)
+{
+    return f->child == c && (f->call || f->task);
+}
+
 struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
                                              const struct mo_child *c,
                                              uint64_t number, bool *sure)
@@ -27,12 +34,12 @@ struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
     sure = sure ? sure : &only;
     *sure = true;
     mo_list_each_entry (f, &s->calls, struct forwarded_call, slot_node) {
-        if (f->child == c && number && f->number == number)
+        if (is_at(f, c) && number && f->number == number)
             return f;
     }
     mo_list_each_entry (f, &s->calls, struct forwarded_call, slot_node) {
         /* A call that HAS_TASK is found by its task id. */
-        if (f->child != c || (!shared && f->client == CLIENT_HAS_TASK))
+        if (!is_at(f, c) || (!shared && f->client == CLIENT_HAS_TASK))
             continue;
         if (newest && shared && !is_same_client(newest, f))
             return NULL;
