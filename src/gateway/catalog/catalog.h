@@ -28,7 +28,9 @@
  * Apps). A prefixed URI is prefixed everywhere: in lists, in the files of a
  * skill, in the tool that links to it. A server that is never
  * prefixed keeps its names; the second of two such servers is hidden.
- * Unprefixed names are assigned before prefixed ones.
+ * Unprefixed names are assigned before prefixed ones. A tool (or prompt) whose
+ * own name is the prefixed name of another server's tool is prefixed, too, and
+ * that name is not given out.
  *
  * A tool may be hidden, renamed or described anew (server_overrides.h). The
  * result is the same as if its server listed it so, except that calls use the

@@ -145,7 +145,8 @@ struct cat_entry {
     size_t end; /* bytes up to here, with a comma after each item */
     bool never_prefix, never_prefix_before; /* never prefixed; nor an earlier
                                                one of that name */
-    bool shared; /* another server has the same name */
+    bool shared; /* another server has the same name, or makes it */
+    bool taken;  /* another server has the prefixed name as its own */
     bool prefixed, hidden;
     bool off; /* hidden by configuration */
 };

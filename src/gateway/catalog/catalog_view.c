@@ -19,7 +19,7 @@ struct view_builder {
     const struct mo_catalog *c;
     struct cat_entry *v; /* including hidden ones */
     size_t n;
-    struct mo_map given_names; /* given name -> last entry that has it */
+    struct mo_map given_names; /* given name -> last entry that shows it */
     struct mo_buf b;           /* scratch for names and texts */
 };
 
@@ -32,8 +32,8 @@ static const struct cat_list *list_of(const struct cat_server *s,
 }
 
 /* Detects names that occur twice. The items of a server are adjacent: a
- * second one of the same server directly follows the first in the map of
- * given names. */
+ * second one of the same server directly follows the first, which stays in
+ * the map of given names. */
 static int note_same_name(struct view_builder *m, struct cat_entry *en)
 {
     void *old = NULL;
@@ -45,9 +45,7 @@ static int note_same_name(struct view_builder *m, struct cat_entry *en)
     if (was->pub.server == en->pub.server) {
         m->w->omitted[en->pub.server].duplicates++;
         en->hidden = true;
-        en->never_prefix_before = was->never_prefix_before;
-        en->shared = was->shared;
-        return 0;
+        return mo_map_put(&m->given_names, was->pub.given, was, NULL);
     }
     was->shared = en->shared = true;
     en->never_prefix_before = was->never_prefix || was->never_prefix_before;
@@ -163,13 +161,48 @@ static int claim_name(struct view_builder *m, struct cat_entry *en)
 
 static int name_entry(struct view_builder *m, struct cat_entry *en)
 {
-    int rc = make_name(m, en, false);
+    int rc = make_name(m, en, en->prefixed && en->taken);
 
     rc = rc < 0 ? rc : claim_name(m, en);
     if (rc != MO_EEXISTS || !en->prefixed || mo_catalog_kinds[m->kind].uri)
         return rc;
     rc = make_name(m, en, true);
     return rc < 0 ? rc : claim_name(m, en);
+}
+
+/* Marks an item of another server that has that made name as its own. */
+static bool note_owner(struct view_builder *m, const struct cat_entry *en,
+                       const char *made)
+{
+    struct cat_entry *by = mo_map_get(&m->given_names, mo_span_cstr(made));
+    bool other = by && by->pub.server != en->pub.server;
+
+    if (other)
+        by->shared = true;
+    return other;
+}
+
+/* A tool's own name may be the one that another server's tool has, or would
+ * have, with its prefix. Neither gets it: clients may know the other tool by
+ * it. The one gets its own prefix, the other, if prefixed, a hash. */
+static void note_made_names(struct view_builder *m)
+{
+    if (m->rule != MO_GW_PREFIX_COLLISION || mo_catalog_kinds[m->kind].uri)
+        return;
+    for (size_t i = 0; i < m->n; i++) {
+        struct cat_entry *en = &m->v[i];
+        struct mo_span prefix = mo_span_cstr(m->servers[en->pub.server].prefix);
+        char name[MO_GW_NAME_MAX];
+
+        if (en->hidden || en->never_prefix)
+            continue;
+        mo_gw_name(prefix, en->pub.given, true, false, name);
+        en->taken = note_owner(m, en, name);
+        if (!en->taken)
+            continue;
+        mo_gw_name(prefix, en->pub.given, true, true, name);
+        (void)note_owner(m, en, name);
+    }
 }
 
 /* First round: unprefixed names. An item that may not be prefixed and finds
@@ -462,6 +495,7 @@ static int build_view(struct view_builder *m, size_t nservers)
     for (size_t i = 0; i < nservers; i++)
         if (collect_items(m, i) < 0)
             return MO_ENOMEM;
+    note_made_names(m);
     return name_unprefixed(m) < 0 || name_prefixed(m) < 0 || finish_view(m) < 0
                ? MO_ENOMEM
                : 0;
