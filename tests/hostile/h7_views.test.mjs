@@ -3,7 +3,9 @@
 // tightened or removed, and everything that could tell a hidden tool from one
 // that does not exist.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -99,6 +101,26 @@ test('who is taken from the list loses the session', async () => {
   assert.equal((await post('/mcp/anns', TOKENS.bob)).status, 200);
   await reload(views);
 });
+
+for (const [what, after] of [
+  ['loses its person', { ...views, anns: { ...views.anns, people: ['bob'] } }],
+  ['is removed', { all: views.all, ask: views.ask }],
+])
+  test(`a request that is still arriving when its view ${what} finds nothing`, async () => {
+    await reload(views);
+    const body = JSON.stringify(hello);
+    const rq = request(url('/mcp/anns'), { method: 'POST', agent: false, headers: {
+      'content-type': 'application/json', accept: 'application/json, text/event-stream', 'content-length': body.length, ...as(TOKENS.ann) } });
+    const answered = once(rq, 'response');
+    rq.write(body.slice(0, 20));
+    await until(async () => (await post('/mcp/anns', TOKENS.ann)).status === 200, 'a later request is answered');
+    await reload(after);
+    rq.end(body.slice(20));
+    const [res] = await answered;
+    assert.equal(res.statusCode, 404);
+    res.resume();
+    await once(res, 'end');
+  });
 
 for (const [what, after] of [
   ['hides the tool', { ...views, all: { tools: ['!*/write'] } }],

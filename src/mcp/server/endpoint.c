@@ -399,10 +399,22 @@ static void notify_clients(struct mo_endpoint *ep, int what, struct mo_span uri)
         what < 0 ? "notifications/resources/updated" : notices[what];
 
     mo_list_each_entry_safe (s, &ep->sessions, struct mo_ep_sess, node) {
-        if (s->ready && (what >= 0 || mo_map_get(&s->uris, uri)))
+        if (what >= 0 && !s->push)
+            s->missed[what] = s->ready;
+        else if (s->ready && (what >= 0 || mo_map_get(&s->uris, uri)))
             push_notice(ep, s->push, method, uri, (struct mo_json){NULL, 0});
     }
     notify_listens(ep, what, method, uri);
+}
+
+void mo_ep_tell_missed(struct mo_ep_sess *s)
+{
+    for (size_t i = 0; i < MO_COUNT(notices); i++) {
+        if (s->missed[i])
+            push_notice(s->ep, s->push, notices[i], mo_span(NULL, 0),
+                        (struct mo_json){NULL, 0});
+        s->missed[i] = false;
+    }
 }
 
 void mo_endpoint_changed(struct mo_endpoint *ep, enum mo_ep_what what)

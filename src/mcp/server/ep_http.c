@@ -10,7 +10,8 @@ static const struct mo_span nothing = {NULL, 0};
 
 /* State of a request until its body has arrived. */
 struct post {
-    struct mo_ep_http *h;
+    struct mo_list node;  /* in h->posts, or in no list */
+    struct mo_ep_http *h; /* NULL: the endpoint was closed meanwhile */
     char caller[MO_EP_CALLER_MAX];
 };
 
@@ -305,6 +306,7 @@ static void on_message(struct mo_ep_http *h, struct mo_req *rq,
 
 static void post_gone(struct mo_req *rq)
 {
+    mo_list_del(&((struct post *)rq->data)->node);
     mo_free(rq->data);
     rq->data = NULL;
 }
@@ -313,8 +315,13 @@ static void on_body(struct mo_req *rq, struct mo_span body)
 {
     mo_autofree struct post *p = rq->data;
 
+    mo_list_del(&p->node);
     rq->data = NULL;
     rq->gone = NULL;
+    if (!p->h) {
+        mo_req_problem(rq, 404, "not_found", "nothing is served at this path");
+        return;
+    }
     allow_page(p->h, rq);
     on_message(p->h, rq, p->caller, body);
 }
@@ -343,6 +350,7 @@ static void on_post(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
         return;
     }
     p->h = h;
+    mo_list_push(&h->posts, &p->node);
     (void)snprintf(p->caller, sizeof(p->caller), "%s", caller);
     rq->data = p;
     rq->gone = post_gone;
@@ -502,6 +510,7 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
     mo_list_init(&h->sessions);
     mo_list_init(&h->answers);
     mo_list_init(&h->young);
+    mo_list_init(&h->posts);
     mo_timer_init(&h->soon, mo_answer_on_soon);
     mo_buf_init(&h->sse, ep->o.limits.message + EP_SCRATCH_KEEP);
     mo_timer_init(&h->sweep, on_sweep);
@@ -542,6 +551,10 @@ void mo_ep_http_free(struct mo_ep_http *h)
         mo_hsess_free(mo_container_of(h->sessions.next, struct hsess, node));
     while (!mo_list_empty(&h->answers))
         end_answer(mo_container_of(h->answers.next, struct answer, node));
+    mo_list_each_entry_safe (p, &h->posts, struct post, node) {
+        mo_list_del(&p->node);
+        p->h = NULL;
+    }
     mo_timer_stop(h->ep->loop, &h->sweep);
     mo_timer_stop(h->ep->loop, &h->soon);
     mo_map_fini(&h->by_id);

@@ -47,6 +47,7 @@ struct mo_ep_sess {
     struct mo_ep_way *push;      /* way of unrequested messages; may be NULL */
     enum mo_mcp_version version; /* MO_MCP_UNKNOWN before initialize */
     bool ready;                  /* notifications/initialized came */
+    bool missed[3]; /* by enum mo_ep_what: changed while there was no push */
     enum mo_mcp_level level;
     bool asked_level;    /* counted in ep->levels */
     uint64_t peer;       /* random, unique, never 0 */
@@ -186,6 +187,8 @@ const char *mo_ep_level_text(enum mo_mcp_level lv);
 
 /* The legacy session with this number, if its handshake is done; else NULL. */
 struct mo_ep_sess *mo_ep_find_peer(struct mo_endpoint *ep, uint64_t peer);
+/* Tells the changes of lists that came while there was no push. */
+void mo_ep_tell_missed(struct mo_ep_sess *s);
 /* Take back a request of ours: notifications/cancelled. */
 void mo_ep_send_cancelled(struct mo_endpoint *ep, struct mo_ep_way *way,
                           uint64_t id);

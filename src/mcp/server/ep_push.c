@@ -129,6 +129,7 @@ bool mo_endpoint_hears(struct mo_endpoint *ep, uint64_t peer)
 
 void mo_ep_push_open(struct mo_ep_sess *s)
 {
+    mo_ep_tell_missed(s);
     mo_list_each_entry_safe (a, &s->asks, struct mo_ep_ask, node) {
         if (a->text.len && is_connected(s))
             send_question(a);

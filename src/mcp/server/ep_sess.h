@@ -33,6 +33,7 @@ struct mo_ep_http {
     struct mo_list sessions; /* the longest idle first */
     struct mo_list answers;
     struct mo_list young; /* the oldest first */
+    struct mo_list posts; /* requests whose bodies are still arriving */
     struct mo_timer soon; /* fires for the oldest of them, or earlier */
     struct mo_timer sweep;
     struct mo_buf sse; /* buffer for one event */
