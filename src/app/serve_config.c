@@ -2,6 +2,8 @@
  * reads its certificate. See serve_priv.h. */
 #include "app/serve_priv.h"
 
+#include <stdio.h>
+
 #include "audit/audit_config.h"
 #include "base/mem.h"
 #include "codec/http/url.h"
@@ -161,9 +163,60 @@ void mo_serve_apply_sessions(struct server *s)
         mo_agent_setup_reload(s->agent, now);
 }
 
+static const struct mo_gate_person *person_of(const struct mo_listen_auth *d,
+                                              const char *name)
+{
+    for (size_t i = 0; i < d->npeople; i++)
+        if (strcmp(d->people[i].name, name) == 0)
+            return &d->people[i];
+    return NULL;
+}
+
+/* Closes connections that were opened with another token or role. Their clients
+ * connect again and are judged anew. */
+static void drop_changed(struct server *s, const struct mo_listen_auth *was)
+{
+    const struct mo_listen_auth *now = &s->auth;
+
+    if (strcmp(was->token, now->token) != 0) {
+        mo_site_drop(s->site, "", "token", "");
+        mo_site_drop(s->site, "", "page", "");
+    }
+    for (size_t i = 0; i < was->npeople; i++) {
+        const struct mo_gate_person *old = &was->people[i];
+        const struct mo_gate_person *p = person_of(now, old->name);
+
+        if (!p || p->role != old->role)
+            mo_site_drop(s->site, old->name, NULL, NULL);
+        else if (strcmp(p->token, old->token) != 0)
+            mo_site_drop(s->site, old->name, NULL, "");
+    }
+}
+
+/* The same for people of providers who came with a token; logins are judged in
+ * people/login.h. */
+static void drop_provided(struct server *s, const struct mo_config *was)
+{
+    char who[MO_REQ_CALLER_MAX];
+
+    for (size_t i = 0; i < was->people.providers.n; i++) {
+        (void)snprintf(who, sizeof(who),
+                       "%s:", was->people.providers.v[i].name);
+        mo_site_drop(s->site, who, "token", NULL);
+    }
+}
+
+static bool has_new_people(const struct mo_reload_news *news)
+{
+    return mo_span_search(mo_buf_view(&news->changed), MO_SPAN("\"people")) >=
+               0 ||
+           news->changed.len > MO_RELOAD_KEYS_MAX / 2; /* it may be cut */
+}
+
 static void apply_config(void *ctx)
 {
     struct server *s = ctx;
+    struct mo_listen_auth was = s->auth;
     const struct mo_config *now = s->config->now;
     struct mo_httpd_limits limits = mo_serve_limits(&now->server.limits);
     struct mo_gate gate;
@@ -178,6 +231,8 @@ static void apply_config(void *ctx)
     mo_serve_tell_people(s);
     gate = mo_serve_gate(s);
     mo_site_gate(s->site, &gate);
+    drop_changed(s, &was);
+    explicit_bzero(&was, sizeof(was));
     mo_httpd_limit(mo_site_httpd(s->site), &limits);
     renew_tls(s);
     if (s->approvals && mo_approvals_reload(s->approvals, now, &e) < 0)
@@ -189,10 +244,14 @@ static void apply_config(void *ctx)
 
 void mo_serve_reload(struct server *s, const char *by)
 {
+    const struct mo_config *was = mo_config_ref(s->config->now);
     struct mo_reload_news news;
     struct mo_config_report rep;
 
     mo_reload(s->config, s->first, s->log, &rep, &news, apply_config, s);
+    if (has_new_people(&news))
+        drop_provided(s, was);
+    mo_config_unref(was);
     if (s->approvals && s->worker.number <= 1) /* once, by the first worker */
         mo_audit_reloaded(mo_approvals_audit(s->approvals), s->config->path, by,
                           &rep, &news);

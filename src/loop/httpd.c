@@ -105,7 +105,10 @@ static void begin_request(struct conn *c)
     c->phase = HANDLED;
     c->live = true;
     c->whole = c->rq.head->content_length <= 0 && !c->rq.head->chunked;
+    /* After a refused upgrade the other process would go on to pass bytes of
+     * its client, which are not looked at there. */
     c->keep = c->rq.head->keep_alive && !h->closing &&
+              !(c->inner && c->rq.head->upgrade) &&
               c->requests < h->o.limits.requests;
     h->o.handler(h->o.ctx, &c->rq);
 }
@@ -704,10 +707,19 @@ void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m)
         mo_timer_start(h->loop, &h->look, LOOK_MS);
 }
 
+bool mo_httpd_is_who(const char *who, const char *name)
+{
+    size_t n = who ? strlen(who) : 0;
+
+    if (n > 0 && who[n - 1] == ':')
+        return strncmp(name, who, n) == 0;
+    return !who || strcmp(name, who) == 0;
+}
+
 static bool is_from(const struct mo_req *rq, const char *who, const char *door,
                     const char *grant)
 {
-    return (!who || strcmp(rq->who, who) == 0) &&
+    return mo_httpd_is_who(who, rq->who) &&
            (!door || (rq->door && strcmp(rq->door, door) == 0)) &&
            (!grant || strcmp(rq->grant, grant) == 0);
 }
@@ -716,9 +728,12 @@ void mo_httpd_abort(struct mo_httpd *h, const char *who, const char *door,
                     const char *grant)
 {
     mo_list_each_entry (c, &h->conns, struct conn, node) {
-        if (c->live && !c->answered && c->rq.gone &&
-            is_from(&c->rq, who, door, grant))
-            mo_req_abort(&c->rq);
+        if (!c->live || c->answered || (!c->rq.gone && c->phase != BODY) ||
+            !is_from(&c->rq, who, door, grant))
+            continue;
+        if (c->phase == BODY)
+            c->phase = CLOSING; /* not even what has been received of it */
+        mo_req_abort(&c->rq);
     }
 }
 

@@ -95,10 +95,14 @@ void mo_httpd_tls(struct mo_httpd *h, struct mo_tls_ctx *tls);
  * only. */
 void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m);
 /* Close the connections whose request waits for its answer, or for more of it
- * (it has a `gone`), and came from this person, through that door, with that
- * personal token; NULL: any. Upgraded connections are their owner's. */
+ * (it has a `gone`), or whose body is still arriving, and that came from this
+ * person, through that door, with that personal token; NULL: any. Upgraded
+ * connections are their owner's. A `who` that ends with ':' is everybody of
+ * that provider. */
 void mo_httpd_abort(struct mo_httpd *h, const char *who, const char *door,
                     const char *grant);
+/* True if `name` is `who` of mo_httpd_abort(). */
+bool mo_httpd_is_who(const char *who, const char *name);
 /* `gone` (may be NULL) fires once, later, when all memory is free. */
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
                     void (*gone)(void *ctx), void *ctx);

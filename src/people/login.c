@@ -9,14 +9,27 @@ static uint64_t identity_s(const struct mo_logins *l)
     return (uint64_t)mo_people_config(l->people)->people.renew_s;
 }
 
-void mo_login_tell(struct mo_list *list)
+static void tell_all(struct mo_logins *l)
 {
     struct mo_list all;
 
     mo_list_init(&all);
-    mo_list_splice(&all, list);
+    mo_list_splice(&all, &l->told);
     mo_list_drain (w, &all, struct mo_provider_wait, node)
         w->done(w, NULL);
+}
+
+static void on_tell(struct mo_later *d)
+{
+    tell_all(mo_container_of(d, struct mo_logins, tell));
+}
+
+void mo_login_tell(struct mo_logins *l, struct mo_list *list)
+{
+    if (mo_list_empty(list))
+        return;
+    mo_list_splice(&l->told, list);
+    mo_loop_defer(l->loop, &l->tell);
 }
 
 struct login *mo_login_find(const struct mo_logins *l, const char *digest)
@@ -32,8 +45,8 @@ void mo_login_free(struct login *g)
     mo_login_give_turn(g);
     (void)mo_map_del(&g->logins->by_digest, mo_span_cstr(g->digest));
     mo_list_del(&g->node);
-    mo_login_tell(&g->waiting);
-    mo_login_tell(&g->saving);
+    mo_login_tell(g->logins, &g->waiting);
+    mo_login_tell(g->logins, &g->saving);
     mo_free(g->provider);
     mo_free(g->subject);
     mo_free(g->claims);
@@ -51,6 +64,14 @@ void mo_login_close(struct login *g)
     mo_login_free(g);
     if (l->ended)
         l->ended(l->ctx, who);
+}
+
+void mo_login_note_role(const struct login *g, enum mo_role was)
+{
+    const struct mo_logins *l = g->logins;
+
+    if (g->who.role != was && l->ended)
+        l->ended(l->ctx, g->who.name);
 }
 
 void mo_login_keep_ended(struct mo_logins *l, const char *digest,
@@ -295,9 +316,12 @@ void mo_logins_reload(struct mo_logins *l)
 {
     mo_list_each_safe (it, &l->all) {
         struct login *g = mo_container_of(it, struct login, node);
+        enum mo_role was = g->who.role;
 
         if (!mo_login_judge(l, g))
             mo_login_end_everywhere(g);
+        else
+            mo_login_note_role(g, was);
     }
 }
 
@@ -372,6 +396,8 @@ int mo_logins_new(struct mo_people *people, struct mo_loop *loop,
     mo_map_init(&l->by_digest, MO_LOGINS_MAX);
     mo_map_init(&l->loads, MO_LOGIN_LOADS);
     mo_list_init(&l->all);
+    mo_list_init(&l->told);
+    mo_later_init(&l->tell, on_tell);
     mo_timer_init(&l->look, mo_logins_on_look);
     mo_timer_init(&l->early, mo_logins_on_early);
     mo_random_token(l->owner, 12);
@@ -397,6 +423,8 @@ void mo_logins_free(struct mo_logins *l)
     mo_list_each_safe (it, &l->all)
         mo_login_free(mo_container_of(it, struct login, node));
     mo_logins_drop_loads(l);
+    mo_later_cancel(&l->tell);
+    tell_all(l);
     mo_map_fini(&l->by_digest);
     mo_map_fini(&l->loads);
     mo_free(l);

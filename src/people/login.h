@@ -89,8 +89,8 @@ bool mo_logins_member(const struct mo_logins *l, const char *name,
 void mo_logins_groups(const struct mo_logins *l, const char *name,
                       struct mo_buf *out);
 
-/* Called with the person's name when a login has ended: what they have open
- * must be closed. */
+/* Called with the person's name when a login has ended or has another role:
+ * what they have open must be closed. */
 void mo_logins_watch(struct mo_logins *l,
                      void (*ended)(void *ctx, const char *who), void *ctx);
 

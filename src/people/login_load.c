@@ -73,7 +73,7 @@ static void on_loaded(void *ctx, const char *digest,
     } else if ((!row && !why) || (row && !adopt(l, digest, row))) {
         keep_miss(l, digest);
     }
-    mo_login_tell(&d->waiting);
+    mo_login_tell(l, &d->waiting);
     mo_free(d);
 }
 
@@ -86,7 +86,7 @@ static bool ask_store(struct mo_logins *l, struct load *d)
     if (mo_login_rows_get(l->rows, d->digest, on_loaded, l, NULL) == 0)
         return true;
     (void)mo_map_del(&l->loads, mo_span_cstr(d->digest));
-    mo_login_tell(&d->waiting);
+    mo_login_tell(l, &d->waiting);
     mo_free(d);
     return false;
 }
@@ -119,7 +119,7 @@ void mo_logins_drop_loads(struct mo_logins *l)
     mo_map_each (en, &l->loads) {
         struct load *d = en->value;
 
-        mo_login_tell(&d->waiting);
+        mo_login_tell(l, &d->waiting);
         mo_free(d);
     }
     mo_map_clear(&l->loads);

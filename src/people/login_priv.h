@@ -3,7 +3,9 @@
  * Invariants
  *  1. g->phase is not IDLE while a renewal is under way; its steps find the
  *     login by its digest, so that it may be gone.
- *  2. A lease has a struct turn, which outlives the login until the store has
+ *  2. Those who wait for a login or a load are told by a deferred call, never
+ *     while the table is walked or changed: they may end logins.
+ *  3. A lease has a struct turn, which outlives the login until the store has
  *     called back. */
 #ifndef MO_PEOPLE_LOGIN_PRIV_H
 #define MO_PEOPLE_LOGIN_PRIV_H
@@ -64,6 +66,8 @@ struct mo_logins {
     struct mo_login_rows *rows; /* NULL: memory only */
     struct mo_map by_digest, loads;
     struct mo_list all;
+    struct mo_list told; /* waiters whose wait is over; told by `tell` */
+    struct mo_later tell;
     struct mo_timer look, early;
     bool is_early; /* the store is being opened */
     uint64_t round;
@@ -95,7 +99,8 @@ static inline void mo_login_wipe(char **text)
 
 /* --- login.c: the table --------------------------------------------------- */
 
-void mo_login_tell(struct mo_list *waiting); /* everybody in it */
+/* Everybody in it, later. */
+void mo_login_tell(struct mo_logins *l, struct mo_list *waiting);
 struct login *mo_login_find(const struct mo_logins *l, const char *digest);
 /* NULL: out of memory. */
 struct login *mo_login_make(struct mo_logins *l, const char *digest,
@@ -106,6 +111,8 @@ int mo_login_add(struct mo_logins *l, struct login *g);
 void mo_login_free(struct login *g);
 /* Also what the person has open. */
 void mo_login_close(struct login *g);
+/* The role may be another one now: then what the person has open is closed. */
+void mo_login_note_role(const struct login *g, enum mo_role was);
 /* In all processes. */
 void mo_login_end_everywhere(struct login *g);
 void mo_login_keep_ended(struct mo_logins *l, const char *digest,

@@ -91,7 +91,7 @@ static void end_renewal(struct login *g)
 {
     g->phase = IDLE;
     mo_login_give_turn(g);
-    mo_login_tell(&g->waiting);
+    mo_login_tell(g->logins, &g->waiting);
 }
 
 static void fail_renewal(struct login *g)
@@ -104,6 +104,7 @@ static void on_renewed(void *ctx, const struct mo_exchanged *got,
                        const struct mo_err *why)
 {
     struct login *g = ctx;
+    enum mo_role was = g->who.role;
 
     g->exchange = NULL;
     if (why && why->code == MO_EUNAVAIL) {
@@ -112,6 +113,7 @@ static void on_renewed(void *ctx, const struct mo_exchanged *got,
         mo_login_end_everywhere(g); /* refused, or the name claim has changed */
     } else {
         mo_login_take(g, got);
+        mo_login_note_role(g, was);
         g->phase = SAVE;
         if (mo_login_save(g) < 0)
             end_renewal(g);
@@ -126,7 +128,7 @@ static void on_saved(void *ctx, const char *digest, const struct mo_err *why)
         return;
     g->is_saved = g->is_saved || !why;
     g->is_saving = false;
-    mo_login_tell(&g->saving);
+    mo_login_tell(g->logins, &g->saving);
     if (g->phase == SAVE)
         end_renewal(g);
 }
@@ -152,6 +154,7 @@ static void on_row(void *ctx, const char *digest,
                    const struct mo_login_row *row, const struct mo_err *why)
 {
     struct login *g = mo_login_find(ctx, digest);
+    enum mo_role was = g ? g->who.role : MO_ROLE_NONE;
 
     if (!g || g->phase != ROW)
         return;
@@ -160,10 +163,12 @@ static void on_row(void *ctx, const char *digest,
     } else if (!row && g->is_saved) {
         mo_login_close(g);
     } else if (row && row->ends_s > g->who.ends_s) {
-        if (mo_login_take_row(g, row))
+        if (mo_login_take_row(g, row)) {
+            mo_login_note_role(g, was);
             end_renewal(g);
-        else
+        } else {
             mo_login_close(g);
+        }
     } else {
         exchange(g);
     }

@@ -165,7 +165,8 @@ static void on_others(void *ctx, const struct mo_other *v, size_t n,
     r->waiting = 1;
     for (size_t i = 0; !why && i < n; i++) {
         q.path = v[i].path;
-        if (mo_relay_ask(r->api->relay, &q, on_answer, r, &e) == 0)
+        if (r->api->relay && /* the server ends otherwise */
+            mo_relay_ask(r->api->relay, &q, on_answer, r, &e) == 0)
             r->waiting++;
         else
             r->silent++;

@@ -326,8 +326,8 @@ void mo_eiod_drop(struct mo_eiod *d, const char *who, const char *door,
                   const char *grant)
 {
     mo_list_each_entry (g, &d->engines, struct engine, node) {
-        if (!is_theirs(who, g->pub.who) || !is_theirs(door, g->pub.door) ||
-            !is_theirs(grant, g->pub.grant))
+        if (!mo_httpd_is_who(who, g->pub.who) ||
+            !is_theirs(door, g->pub.door) || !is_theirs(grant, g->pub.grant))
             continue;
         if (g->mailbox)
             mo_eiod_engine_end_mailbox(g);

@@ -77,7 +77,7 @@ int mo_eng_send(struct mo_eng *g, struct mo_span text);
 void mo_eng_close(struct mo_eng *g, uint16_t code, const char *reason);
 
 /* Close the sessions that this person opened through that door with that
- * personal token; NULL: any. */
+ * personal token; NULL: any. who: as of mo_httpd_abort(). */
 void mo_eiod_drop(struct mo_eiod *d, const char *who, const char *door,
                   const char *grant);
 /* Close every session; gone fires once, later, when all memory is freed. */

@@ -49,6 +49,19 @@ static bool is_embedded(const struct mo_req *rq)
            !mo_span_is(mo_http_get(rq->head, "Sec-Fetch-Mode"), "navigate");
 }
 
+static int asked_host(const struct mo_req *rq, struct mo_host *out)
+{
+    return mo_host_parse(mo_http_get(rq->head, "Host"),
+                         mo_req_is_tls(rq) ? 443 : 80, out);
+}
+
+/* A page of this server, or of a listed origin. */
+static bool page_ok(const struct mo_gate *g, const struct mo_req *rq,
+                    const struct mo_host *host, const struct mo_url *page)
+{
+    return mo_origin_is_host(page, host, mo_req_is_tls(rq)) || listed(g, page);
+}
+
 static bool origin_ok(const struct mo_gate *g, const struct mo_req *rq,
                       const struct mo_host *host)
 {
@@ -57,9 +70,42 @@ static bool origin_ok(const struct mo_gate *g, const struct mo_req *rq,
 
     if (!text.p)
         return !is_embedded(rq);
-    return mo_origin_parse(text, &origin) == 0 &&
-           (mo_origin_is_host(&origin, host, mo_req_is_tls(rq)) ||
-            listed(g, &origin));
+    return mo_origin_parse(text, &origin) == 0 && page_ok(g, rq, host, &origin);
+}
+
+/* The page that the Referer names. A browser leaves its user name out. */
+static int read_referer(const struct mo_req *rq, struct mo_url *page)
+{
+    int rc = mo_url_parse(mo_http_get(rq->head, "Referer"), page, NULL);
+
+    return rc == 0 && page->userinfo.p ? MO_EINVAL : rc;
+}
+
+bool mo_gate_referer_ok(const struct mo_gate *g, const struct mo_req *rq)
+{
+    struct mo_host host;
+    struct mo_url page;
+
+    if (!mo_http_get(rq->head, "Referer").p)
+        return true;
+    return read_referer(rq, &page) == 0 && asked_host(rq, &host) == 0 &&
+           page_ok(g, rq, &host, &page);
+}
+
+/* The browser came to this host by https: to us, or to a proxy whose origin is
+ * listed, as the page says that sent the request. */
+static bool is_by_https(const struct mo_gate *g, const struct mo_req *rq)
+{
+    struct mo_span origin = mo_http_get(rq->head, "Origin");
+    struct mo_host host;
+    struct mo_url page;
+
+    if (mo_req_is_tls(rq))
+        return true;
+    return (origin.p ? mo_origin_parse(origin, &page)
+                     : read_referer(rq, &page)) == 0 &&
+           mo_host_parse(mo_http_get(rq->head, "Host"), 443, &host) == 0 &&
+           mo_origin_is_host(&page, &host, true) && listed(g, &page);
 }
 
 bool mo_gate_has_tokens(const struct mo_gate *g)
@@ -138,12 +184,6 @@ static enum mo_role role_of(const struct mo_gate *g, struct mo_span name)
 }
 
 /* --- the cookie ----------------------------------------------------------- */
-
-static int asked_host(const struct mo_req *rq, struct mo_host *out)
-{
-    return mo_host_parse(mo_http_get(rq->head, "Host"),
-                         mo_req_is_tls(rq) ? 443 : 80, out);
-}
 
 static void name_cookie(const struct mo_host *host, char out[COOKIE_NAME_MAX])
 {
@@ -279,7 +319,7 @@ int mo_gate_cookie(const struct mo_gate *g, struct mo_req *rq,
                                         "HttpOnly; SameSite=Strict%s",
                          (unsigned)host.port, text, digest,
                          (unsigned long long)MO_GATE_COOKIE_S,
-                         mo_req_is_tls(rq) ? "; Secure" : "");
+                         is_by_https(g, rq) ? "; Secure" : "");
 }
 
 /* --- logins -------------------------------------------------------------- */
@@ -446,13 +486,15 @@ static bool is_on_behalf(const struct mo_req *rq)
     return rq->head->minor < 1; /* as nginx speaks to its backends */
 }
 
-/* By a unix socket, on one's own behalf. */
+/* By a unix socket, on one's own behalf. A request of another worker is always
+ * that of a client, which may have written its head itself. */
 static bool is_own_user(const struct mo_req *rq)
 {
     struct mo_host host;
 
-    return mo_req_is_own_user(rq) && !is_on_behalf(rq) &&
-           asked_host(rq, &host) == 0 && mo_host_is_loopback(&host);
+    return !mo_req_is_inner(rq) && mo_req_is_own_user(rq) &&
+           !is_on_behalf(rq) && asked_host(rq, &host) == 0 &&
+           mo_host_is_loopback(&host);
 }
 
 /* Their personal tokens have at most the role that they have now. */

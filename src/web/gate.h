@@ -112,6 +112,8 @@ int mo_gate_no_cookie(const struct mo_req *rq, struct mo_buf *out);
 const char *mo_gate_credential(const struct mo_req *rq);
 /* A page of another site made the browser send the request, also by a link. */
 bool mo_gate_is_foreign(const struct mo_req *rq);
+/* The Referer, if present, names a page of this server or of g->origins. */
+bool mo_gate_referer_ok(const struct mo_gate *g, const struct mo_req *rq);
 bool mo_gate_has_tokens(const struct mo_gate *g);
 
 #endif

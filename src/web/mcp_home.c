@@ -4,6 +4,7 @@
 #include "codec/json/json.h"
 #include "codec/rpc.h"
 #include "codec/sha256.h"
+#include "config/keys.h"
 #include "web/mcp_home_priv.h"
 
 #define PAUSE_MS 250 /* an instance that lives and cannot be reached */
@@ -22,8 +23,8 @@ struct search {
     char dead[MO_INSTANCE_MAX];   /* and was found to be gone; or "" */
     bool relayed;                 /* another process thinks that it is here */
     bool sealed;                  /* the id is not read yet: there is no key */
-    const char *view;             /* of the request; "": none */
-    const char *gone;             /* modern: the error then; else NULL */
+    char view[MO_KEY_NAME_MAX + 1]; /* of the request; "": none */
+    const char *gone;               /* modern: the error then; else NULL */
     struct mo_lease *lease;
     struct mo_timer timer;
     uint64_t since; /* ns: when it was first out of reach; 0: never */
@@ -584,7 +585,7 @@ bool mo_mcp_home_elsewhere(struct mo_mcp_home *h, const char *view,
     if (!s)
         return false;
     keep_request(s, rq);
-    s->view = view ? view : "";
+    (void)snprintf(s->view, sizeof(s->view), "%s", view ? view : "");
     s->sealed = !mo_ep_home_has_key(h->o.ep);
     if (mo_buf_err(&s->id) || mo_buf_err(&s->body) ||
         (!s->sealed && !is_of_another(s))) {

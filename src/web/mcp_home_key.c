@@ -6,7 +6,8 @@
 #include "web/mcp_home_priv.h"
 
 #define KEY_MARK   "mcp-key"
-#define AGAIN_MS   500 /* the key */
+#define KEY_LEASE  "mcp:key" /* not the id of a session, whose lease has it */
+#define AGAIN_MS   500       /* the key */
 #define SWEEP_MS   ((uint64_t)3600 * 1000)
 #define SWEEP_ROWS 500
 
@@ -173,7 +174,7 @@ void mo_mcp_home_take_key(struct mo_mcp_home *h)
     static const struct mo_lease_cb cb = {on_key_held, on_key_lost};
     struct mo_err e;
 
-    if (mo_lease_take(h->o.store, MO_SPAN(KEY_MARK),
+    if (mo_lease_take(h->o.store, MO_SPAN(KEY_LEASE),
                       mo_span_cstr(h->o.instance), MCP_LEASE_MS, &cb, h,
                       &h->lease, &e) < 0) {
         key_later(h, &e);

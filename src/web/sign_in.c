@@ -51,18 +51,10 @@ static bool sign_in(struct mo_site *s, struct mo_req *rq, struct mo_span query,
 /* A page of another site made the browser come here. Browsers do not send
  * Sec-Fetch-Site to other machines without TLS, but a Referer, unless the page
  * forbids it. */
-static bool comes_from_elsewhere(const struct mo_req *rq)
+static bool comes_from_elsewhere(const struct mo_gate *g,
+                                 const struct mo_req *rq)
 {
-    struct mo_span from = mo_http_get(rq->head, "Referer");
-    struct mo_host host;
-    struct mo_url page;
-
-    if (mo_gate_is_foreign(rq))
-        return true;
-    return from.p && (mo_url_parse(from, &page, NULL) < 0 ||
-                      mo_host_parse(mo_http_get(rq->head, "Host"),
-                                    mo_req_is_tls(rq) ? 443 : 80, &host) < 0 ||
-                      !mo_origin_is_host(&page, &host, mo_req_is_tls(rq)));
+    return mo_gate_is_foreign(rq) || !mo_gate_referer_ok(g, rq);
 }
 
 static bool is_link(const struct mo_gate *g, const struct mo_req *rq)
@@ -81,7 +73,7 @@ bool mo_sign_in_by_link(struct mo_site *s, struct mo_req *rq)
 
     if (!is_link(g, rq))
         return false;
-    if (comes_from_elsewhere(rq)) {
+    if (comes_from_elsewhere(g, rq)) {
         mo_site_note_refused(s, rq, "origin_refused", "link");
         return false;
     }
@@ -103,7 +95,7 @@ static void on_form(struct mo_req *rq, struct mo_span body)
     const struct mo_gate *g = mo_site_gate_now(s);
     struct mo_refusal no = mo_gate_check_page(g, rq);
 
-    if (!no.status && comes_from_elsewhere(rq))
+    if (!no.status && comes_from_elsewhere(g, rq))
         no = (struct mo_refusal){403, "origin_refused",
                                  "another site cannot sign you in here"};
     if (!no.status && !mo_gate_has_tokens(g))

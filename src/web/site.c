@@ -618,8 +618,8 @@ static int site_build(struct mo_site *s, const struct mo_site_opts *o,
     return 0;
 }
 
-/* What a person has open ends with the login. */
-static void on_signed_out(void *ctx, const char *who)
+/* A login has ended or has another role: closes what its person has open. */
+static void on_login_ended(void *ctx, const char *who)
 {
     struct mo_site *s = ctx;
 
@@ -629,7 +629,7 @@ static void on_signed_out(void *ctx, const char *who)
 static void watch_logins(struct mo_site *s)
 {
     if (s->gate.people)
-        mo_logins_watch(mo_people_logins(s->gate.people), on_signed_out, s);
+        mo_logins_watch(mo_people_logins(s->gate.people), on_login_ended, s);
 }
 
 struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,

@@ -52,7 +52,8 @@ const struct mo_gate *mo_site_gate_now(const struct mo_site *s);
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g);
 
 /* Close the requests that wait, event streams and sockets of this person that
- * came through that door, with that personal token; NULL: any. */
+ * came through that door, with that personal token; NULL: any. A `who` that
+ * ends with ':' is everybody of that provider. */
 void mo_site_drop(struct mo_site *s, const char *who, const char *door,
                   const char *grant);
 

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { io } from 'socket.io-client';
 
+import { STORES, Replicas } from '../it/replicas_kit.mjs';
 import { House } from '../it/talk_kit.mjs';
 import { within } from '../it/server.mjs';
 
@@ -97,3 +98,21 @@ test('guessing is slow, and the owner is let in meanwhile', async () => {
   assert.deepEqual([...seen].sort(), [401, 429]);
   assert.equal(await status('/api/sessions', { headers: mine }), 200);
 });
+
+// Leases have names, those of sessions are their ids.
+for (const { name: store, skip } of STORES)
+  test(`conversations that are called as the program's own leases, ${store}`, { skip }, async () => {
+    const all = await Replicas.start({ store, count: 1 });
+    try {
+      for (const session of ['mcp-key', 'mcp', 'full-text-index', 'full-text', 'instance', 'index'])
+        await all.v[0].tab({ session }).ready();
+      await all.add(); // waits until it is ready, which needs these leases
+      const other = all.v[1].tab();
+      await other.ready();
+      all.model.script.push({ text: 'Hello.' });
+      assert.equal((await other.say('one')).ok, true);
+      await other.event('agent:response');
+    } finally {
+      await all.stop();
+    }
+  });

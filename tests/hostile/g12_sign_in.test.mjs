@@ -13,11 +13,14 @@ import { Server } from '../it/server.mjs';
 
 const token = 'of-the-attacker-0123456789abcdef';
 const evil = 'http://evil.example';
+const front = 'https://mcp.example.com'; // a TLS proxy before the server
 let dir, server;
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mo-g12-'));
   const file = join(dir, 'mcp-orchestrator.json');
-  await writeFile(file, JSON.stringify({ server: { token: 'of-the-operator-0123456789abcdef', tokens: { mallory: token } } }));
+  await writeFile(file, JSON.stringify({ server: {
+    token: 'of-the-operator-0123456789abcdef', tokens: { mallory: token }, origins: [front, 'http://other.example:8080'],
+  } }));
   server = await Server.start(['--config', file], { dir, auth: true, env: { ASAN_OPTIONS: 'detect_leaks=0' } });
 });
 after(async () => {
@@ -59,6 +62,56 @@ test('a person may, by a typed address and by our own form', async () => {
   for (const r of [await send({ 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' }), await send({}),
     await form({ origin: own, 'sec-fetch-site': 'same-origin' })]) {
     assert.equal(r.statusCode, 303);
-    assert.ok(r.headers['set-cookie']);
+    assert.ok(!/; Secure/.test(r.headers['set-cookie'][0]), 'a browser would drop it');
+  }
+});
+
+// Behind a proxy that ends TLS our own form comes from an https page, and the
+// server sees plain http. Fails on 4b59b185: the Referer was compared with the
+// Host only, so that nobody could sign in by the form.
+const proxied = { host: 'mcp.example.com' };
+
+test('our own form may, behind a proxy whose origin is listed', async () => {
+  for (const headers of [
+    { origin: front, referer: `${front}/`, 'sec-fetch-site': 'same-origin' },
+    { origin: front, referer: `${front}/s/any?a=b` },
+    { origin: `${front}:443`, referer: `${front}:443/sign-in.html` },
+    { referer: 'HTTPS://MCP.example.com' },
+    { referer: 'http://other.example:8080/' },
+  ]) {
+    const r = await form({ ...proxied, ...headers });
+    assert.equal(r.statusCode, 303, JSON.stringify(headers));
+    const [cookie] = r.headers['set-cookie'];
+    assert.equal(/; Secure(;|$)/.test(cookie), !headers.referer.startsWith('http:'), cookie);
+  }
+});
+
+test('no other page may, whatever resembles that origin', async () => {
+  const pages = [
+    `${front}.evil.org/`, 'https://evil.mcp.example.com/', 'https://evilmcp.example.com/', 'https://example.com/',
+    `${front}@evil.org/`, `${front}:443@evil.org/`, 'https://evil.org@mcp.example.com/', 'https://@mcp.example.com/',
+    `${front}:8443/`, `${front}:80/`, `${front}:0/`, `${front}:/`, 'http://mcp.example.com:443/',
+    'ftp://mcp.example.com/', 'wss://mcp.example.com/', `blob:${front}/1`, `view-source:${front}/`, `javascript:${front}/`,
+    `https://evil.org/${front}/`, `https://evil.org/?${front}/`, `https://evil.org/#${front}/`, `https://evil.org\\${front}/`,
+    `${front}\\.evil.org/`, `${front}%2eevil.org/`, `${front} https://evil.org/`, `https://evil.org, ${front}/`,
+    'https:mcp.example.com/', '//mcp.example.com/', 'mcp.example.com', '/', '*', 'null', 'about:blank', '',
+    'http://other.example/', 'https://other.example:8080/',
+  ];
+  for (const referer of pages)
+    for (const more of [{}, { origin: front }, { 'sec-fetch-site': 'same-origin' }]) {
+      const r = await form({ ...proxied, ...more, referer });
+      assert.equal(r.statusCode, 403, `${referer} ${JSON.stringify(more)}`);
+      assert.equal(r.headers['set-cookie'], undefined);
+      const link = await send({ ...proxied, ...more, referer });
+      assert.equal(link.headers['set-cookie'], undefined, `${referer} ${JSON.stringify(more)}`);
+    }
+});
+
+test('a good Referer makes up for nothing else', async () => {
+  for (const headers of [{ origin: 'null' }, { origin: evil }, { origin: `${front}/` }, { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site', origin: front }]) {
+    const r = await form({ ...proxied, referer: `${front}/`, ...headers });
+    assert.equal(r.statusCode, 403, JSON.stringify(headers));
+    assert.equal(r.headers['set-cookie'], undefined);
   }
 });

@@ -1,6 +1,7 @@
 // G6: rules that were tightened while something was open: a conversation, a
 // pending call of the gateway, a call that a client's own form was asked about,
-// a call that waits across a restart.
+// a call that waits across a restart; and people who were given less while they
+// had something open.
 // Fails on e7a8afd0: the call of an open conversation ran although a rule
 // denied it since the reload. Fails on 953b0b1e: the pending call of the gateway
 // did, after a yes by a person or by its client's form. (A call across a restart
@@ -9,7 +10,7 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -127,4 +128,50 @@ test('a call that waits across a restart', async () => {
   await back.event('agent:response');
   assert.match(house.results()[0].text, /not allowed here: not any more/);
   assert.equal((await back.decide(card, true)).code, 'unknown_call');
+});
+
+describe('people', () => {
+  const TOKENS = { ann: 'ann-0123456789abcdefghij', bob: 'bob-0123456789abcdefghij', cleo: 'cleo-0123456789abcdefgh', dora: 'dora-0123456789abcdefgh' };
+  const bearer = (token) => ({ authorization: `Bearer ${token}` });
+  const config = (token, tokens, operator) => ({ mcpServers: {}, approvals: { rules: ask }, server: { token, tokens }, people: { roles: { operator } } });
+  const FIRST = 'operator-0123456789abcdef';
+  let people;
+  before(async () => {
+    people = await House.start({ config: config(FIRST, TOKENS, ['ann', 'bob']), headers: bearer(TOKENS.ann) });
+  });
+  after(() => people.stop());
+  async function change(...how) {
+    await writeFile(join(people.dir, 'mcp-orchestrator.json'), JSON.stringify({ ...BASE, ...config(...how) }));
+    await people.server.reload();
+  }
+  const me = async (token) => (await fetch(`http://127.0.0.1:${people.server.port}/api/me`, { headers: bearer(token) })).status;
+
+  // Fails on e32f8ab7: their sockets stayed open with the role of the handshake.
+  test('who is demoted, or whose token is removed or changed, has nothing open any more', async () => {
+    const ann = people.tab();
+    await ann.ready();
+    people.model.script.push({ calls: [run('echo ran')] }, { text: 'done' });
+    await ann.say('go');
+    const [card] = await ann.event('tool:approval_required');
+    const tab = (token, session, transports) => people.tab({ headers: bearer(token), session, transports });
+    const bob = tab(TOKENS.bob, ann.session), cleo = tab(TOKENS.cleo), dora = tab(TOKENS.dora, undefined, ['polling']);
+    const operator = tab(FIRST, ann.session);
+    for (const t of [bob, cleo, dora, operator]) await t.ready();
+    const rotated = `${TOKENS.dora}-rotated`, second = `${FIRST}-second`;
+    await change(second, { ann: TOKENS.ann, bob: TOKENS.bob, dora: rotated }, ['ann']);
+    for (const t of [bob, cleo, dora, operator]) {
+      await t.event('(disconnect)');
+      assert.ok(!t.socket.connected);
+    }
+    assert.ok(ann.socket.connected, "another's stays");
+    assert.equal(ann.count('(disconnect)'), 0);
+    for (const [token, status] of [[TOKENS.bob, 200], [TOKENS.cleo, 401], [TOKENS.dora, 401], [rotated, 200], [FIRST, 401], [second, 200]])
+      assert.equal(await me(token), status, token);
+    const again = tab(TOKENS.bob, ann.session); // it comes again, as what he is now
+    assert.match((await again.event('error'))[0], /no such session|not yours/);
+    assert.equal(ann.count('agent:response'), 0, 'nobody has approved it');
+    await ann.decide(card, true);
+    await ann.event('agent:response');
+    assert.match(people.results()[0].text, /ran/);
+  });
 });

@@ -6,9 +6,10 @@ import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { io } from 'socket.io-client';
 
 import { Idp, newKey } from '../lib/idp.mjs';
-import { Server, until } from './server.mjs';
+import { Server, until, within } from './server.mjs';
 
 const PEOPLE = {
   ann: { groups: ['staff'], email: 'ann@example.test', email_verified: true },
@@ -18,14 +19,17 @@ const PEOPLE = {
 
 let dir, idp, server, resource;
 
+const configure = (people = {}, more = {}) => writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify({
+  mcpServers: {},
+  people: {
+    providers: { corp: { issuer: idp.issuer, ...people.provider } },
+    roles: { operator: ['corp/admins'], user: ['corp/staff'], viewer: ['corp:vic'], ...people.roles },
+  },
+  ...more,
+}));
+
 async function start(people = {}) {
-  await writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify({
-    mcpServers: {},
-    people: {
-      providers: { corp: { issuer: idp.issuer, ...people.provider } },
-      roles: { operator: ['corp/admins'], user: ['corp/staff'], viewer: ['corp:vic'], ...people.roles },
-    },
-  }));
+  await configure(people);
   const s = await Server.start(['--config', join(dir, 'mcp-orchestrator.json')], {
     dir, auth: true, house: true, env: { MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state') },
     oneProcess: 'each process reads the keys of an issuer; here they are counted and withheld',
@@ -202,6 +206,26 @@ describe('roles', () => {
     assert.equal((await ask(good({ sub: 'vic', groups: [] }))).status, 403);
     assert.equal((await ask(good(), '/api/rules')).status, 403);
     assert.equal((await ask(good({ sub: 'olga', groups: ['admins'] }), '/api/rules')).status, 200);
+  });
+  test('changed roles close the sockets that a token has open, another change does not', async (t) => {
+    const token = good({ sub: 'olga', groups: ['admins', 'staff'] });
+    const socket = io(server.url, { extraHeaders: { authorization: `Bearer ${token}` }, transports: ['websocket'],
+      query: { sessionId: 'olgas' }, reconnection: false });
+    t.after(async () => {
+      socket.close();
+      await configure();
+      await server.reload();
+    });
+    await new Promise((ok, no) => socket.once('connect', ok).once('connect_error', no));
+    const closed = new Promise((ok) => socket.once('disconnect', ok));
+    await configure({}, { log: { level: 'debug' } });
+    await server.reload();
+    assert.equal((await (await ask(token, '/api/me')).json()).role, 'operator');
+    assert.ok(socket.connected);
+    await configure({ roles: { operator: ['corp/others'] } });
+    await server.reload();
+    await within(closed, 'the end of the socket');
+    assert.equal((await (await ask(token, '/api/me')).json()).role, 'user');
   });
 });
 

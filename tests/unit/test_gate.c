@@ -286,6 +286,55 @@ static void test_cookie(void **state)
     }
 }
 
+/* Behind a proxy that ends TLS: Secure only if the page that signs in proves
+ * that the browser came to this host by https. */
+static void test_secure_cookie(void **state)
+{
+    static const struct {
+        const char *rows;
+        bool secure;
+    } rows[] = {
+        {"Host: chat.example\r\nOrigin: https://chat.example\r\n", true},
+        {"Host: chat.example:443\r\nOrigin: https://chat.example\r\n", true},
+        {"Host: chat.example\r\nReferer: https://chat.example/a\r\n", true},
+        {"Host: chat.example\r\nOrigin: https://chat.example\r\n"
+         "Referer: http://chat.example/\r\n",
+         true},
+        /* by plain http: the browser would drop a Secure cookie */
+        {"Host: chat.example\r\n", false},
+        {"Host: chat.example\r\nOrigin: http://chat.example\r\n", false},
+        {"Host: chat.example\r\nReferer: http://chat.example/\r\n", false},
+        {"Host: chat.example\r\nOrigin: http://chat.example\r\n"
+         "Referer: https://chat.example/\r\n",
+         false},
+        {"Host: dev.example:8080\r\nOrigin: http://dev.example:8080\r\n",
+         false},
+        /* a page of another host, or one that is not listed */
+        {LOCAL "Origin: https://chat.example\r\n", false},
+        {"Host: chat.example:8443\r\nOrigin: https://chat.example\r\n", false},
+        {HOST "Origin: https://box.example\r\n", false},
+        {HOST "Referer: https://box.example/\r\n", false},
+        {"Host: chat.example\r\nReferer: https://a@chat.example/\r\n", false},
+        {"Host: chat.example\r\nOrigin: null\r\n", false},
+    };
+    const struct mo_gate g = {
+        .token = T, .origins = origins, .norigins = MO_COUNT(origins)};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct asked a;
+        struct mo_buf b;
+
+        mo_buf_init(&b, 1024);
+        ask(&a, false, rows[i].rows);
+        assert_int_equal(mo_gate_cookie(&g, &a.conn.rq, MO_SPAN(T), &b), 0);
+        check_row(rows[i].rows,
+                  !!strstr(mo_buf_cstr(&b), "; Secure") == rows[i].secure);
+        asked_fini(&a);
+        mo_buf_fini(&b);
+    }
+}
+
 /* A page at another port can plant cookies of our name. */
 static void test_planted_cookies(void **state)
 {
@@ -385,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_people),          cmocka_unit_test(test_token_ok),
         cmocka_unit_test(test_planted_cookies), cmocka_unit_test(test_own_user),
         cmocka_unit_test(test_listed),          cmocka_unit_test(test_cookie),
+        cmocka_unit_test(test_secure_cookie),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,12 @@
 /* Logins in the store: what another process finds, what an ended one leaves,
- * and what somebody without the key can do. */
+ * and what somebody without the key can do; and a sign-out while others wait
+ * for the store. */
 #include "people/login_rows.h"
 
 #include <stdio.h>
 
+#include "people/login.h"
+#include "people/people.h"
 #include "secrets/key.h"
 #include "store_kit.h"
 
@@ -271,6 +274,78 @@ static void test_sweep(void **state)
     fix_fini(&f);
 }
 
+struct waiter { /* for the store; signs another login out when it is told */
+    struct mo_provider_wait wait;
+    struct mo_logins *logins;
+    char other[MO_LOGIN_SECRET + 1];
+    bool told;
+};
+
+static void on_saved(struct mo_provider_wait *w, const struct mo_err *why)
+{
+    struct waiter *x = mo_container_of(w, struct waiter, wait);
+    char who[MO_PERSON_MAX];
+
+    assert_null(why);
+    x->told = true;
+    mo_login_end(x->logins, mo_span_cstr(x->other), false, who);
+}
+
+static bool is_told(void *ctx)
+{
+    return ((struct waiter *)ctx)->told;
+}
+
+static void begin_login(struct mo_logins *l, const char *name,
+                        char secret[MO_LOGIN_SECRET + 1])
+{
+    struct mo_exchanged got = {.subject = "s"};
+    const struct mo_login_new n = {&got, "corp", MO_SPAN("localhost:1")};
+    struct mo_json_doc doc;
+
+    assert_int_equal(mo_json_parse(MO_SPAN("{}"), 0, &doc, NULL), 0);
+    got.claims = doc.root;
+    got.who.ends_s = now_s() + 3600;
+    (void)snprintf(got.who.name, sizeof(got.who.name), "%s", name);
+    assert_int_equal(mo_login_begin(l, &n, secret, NULL), 0);
+}
+
+/* A waiter that hears of the end of a login may end the next one of the list.
+ */
+static void test_sign_out_while_saving(void **state)
+{
+    char one[MO_LOGIN_SECRET + 1], last[MO_LOGIN_SECRET + 1];
+    struct waiter x = {.wait = {.done = on_saved}};
+    char who[MO_PERSON_MAX], key[] = KEY_ONE;
+    char *environ_of[] = {key, NULL};
+    struct mo_config_input in = {.no_files = true, .environ = environ_of};
+    struct mo_config_report rep;
+    struct mo_config_holder h;
+    struct mo_people *people = NULL;
+    struct mo_person person;
+    struct fix f;
+
+    fix_init(&f, *state);
+    in.state_dir = f.dir;
+    assert_int_equal(mo_config_open(&h, &in, &rep, NULL), 0);
+    assert_int_equal(mo_people_new(f.l, h.now, &people, NULL), 0);
+    x.logins = mo_people_logins(people);
+    assert_int_equal(mo_logins_use(x.logins, f.s, NULL), 0);
+    begin_login(x.logins, "corp:ann", one);
+    assert_true(mo_login_wait_saved(x.logins, &x.wait));
+    begin_login(x.logins, "corp:ann", x.other);
+    begin_login(x.logins, "corp:ann", last);
+    mo_login_end(x.logins, mo_span_cstr(last), true, who);
+    assert_string_equal(who, "corp:ann");
+    assert_true(mo_loop_until(f.l, is_told, &x, LONG));
+    assert_int_equal(mo_login_check(x.logins, mo_span_cstr(x.other),
+                                    MO_SPAN("localhost:1"), &person),
+                     MO_EUNAVAIL); /* the store is asked */
+    mo_people_close(people, NULL, NULL);
+    mo_config_close(&h);
+    fix_fini(&f);
+}
+
 static const struct backend sqlite = {"sqlite", false}, redis = {"redis", true};
 
 #define ALL(fn)                                                                \
@@ -286,6 +361,7 @@ int main(void)
         ALL(test_end),
         ALL(test_sealed),
         ALL(test_sweep),
+        ALL(test_sign_out_while_saving),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
