@@ -131,8 +131,9 @@ bool mo_rconn_take_back(struct mo_rcmd *cmd)
 #define GREET(c, ...) (PUT_WORDS(&(c)->out, __VA_ARGS__), (c)->greetings++)
 
 /* Several hosts are one cluster, not several databases; a master is no
- * replica. A server that is not what it should be answers with an error.
- * ROLE and CLUSTER would tell too, but are not for every account. */
+ * replica. A server that is not what it should be answers with an error; one
+ * that lacks replicas is a master. ROLE and CLUSTER would tell too, but are not
+ * for every account. */
 static void greet_seed(struct mo_rconn *c)
 {
     if (c->conf->master[0] && !c->cb->on_message)
@@ -175,6 +176,7 @@ static void came_up(struct mo_rconn *c)
 
     c->state = MO_RCONN_UP;
     c->born++;
+    c->lacks_copies = false;
     c->wait_ms = MO_RCONN_WAIT_MIN;
     mo_list_init(&go);
     mo_list_splice(&go, &c->waiting);
@@ -190,7 +192,8 @@ static void came_up(struct mo_rconn *c)
 static void on_greeting(struct mo_rconn *c, const struct mo_resp *r)
 {
     c->greetings--;
-    if (r->kind == MO_RESP_ERROR) {
+    if (r->kind == MO_RESP_ERROR &&
+        !mo_span_is(mo_resp_word(r), "NOREPLICAS")) {
         mo_rconn_reset(c, mo_error(MO_EUNAVAIL, "redis: %.*s",
                                    (int)(r->text.n < 160 ? r->text.n : 160),
                                    r->text.p));

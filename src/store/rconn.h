@@ -65,6 +65,8 @@ struct mo_rconn {
     struct mo_sentinel *ask; /* NULL: none is asked */
     uint64_t born;           /* counts successful connects */
     bool lacks_copies;       /* too few replicas had the last write */
+    uint64_t probed_ns;      /* when one waited nevertheless */
+    uint64_t left_ns;        /* when it was closed because it is cut off */
     enum {
         MO_RCONN_DOWN,
         MO_RCONN_DIALLING,

@@ -8,8 +8,9 @@
  * owner. ASK is followed for one call.
  *
  * A call whose connection broke is repeated if that is harmless: reads, and
- * leases (their token makes them the same attempt). A batch is not repeated;
- * its caller gets MO_EUNAVAIL with an unknown outcome. */
+ * leases (their token makes them the same attempt). A batch is not repeated,
+ * and nothing is counted twice; the caller gets MO_EUNAVAIL with an unknown
+ * outcome. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,6 +20,9 @@
 #define ROOM      "store"
 #define BODY_MAX  (4 * MO_STORE_BATCH_BYTES)
 #define COPIES_MS ((uint64_t)500)
+#define PROBE_MS  ((uint64_t)100)  /* where replicas were missing, a write */
+#define PROBES_MS ((uint64_t)1000) /* waits that long, once in this time */
+#define LEAVE_MS  ((uint64_t)2000) /* between looks for another master */
 
 static struct mo_redis *from_store(struct mo_store *s)
 {
@@ -89,24 +93,39 @@ static int node_at(struct mo_redis *r, const struct mo_rtarget *at)
     return free_place(r, at);
 }
 
-/* "3999 10.0.0.1:6381", behind MOVED or ASK; ":6381" is the same host. */
+/* "10.0.0.1:6381"; ":6381" is the same host. Redis writes IPv6 addresses
+ * without brackets: "::1:6381". */
+static void read_address(const struct mo_redis *r, struct mo_span text,
+                         struct mo_rtarget *at)
+{
+    const char *here = r->nodes[0]->at.host;
+    struct mo_span host = mo_span_head(text, sizeof(at->host));
+    struct mo_span port;
+    bool bare;
+
+    while (host.n && host.p[host.n - 1] != ':')
+        host.n--;
+    port = mo_span_skip(mo_span_head(text, sizeof(at->host)), host.n);
+    host.n -= host.n > 0;
+    if (!host.n)
+        host = mo_span_cstr(here[0] ? here : "127.0.0.1");
+    bare = host.p[0] != '[' && mo_span_find(host, ':') >= 0;
+    (void)snprintf(at->addr, sizeof(at->addr), "%s%.*s%s:%.*s", bare ? "[" : "",
+                   (int)host.n, host.p, bare ? "]" : "", (int)port.n, port.p);
+}
+
+/* "3999 10.0.0.1:6381", behind MOVED or ASK. */
 static int named_node(struct mo_redis *r, struct mo_span rest, unsigned *slot)
 {
     struct mo_rtarget at;
     struct mo_span number = mo_span_cut(&rest, ' ');
-    const char *here = r->nodes[0]->at.host;
     struct mo_host h;
     uint64_t n = 0;
 
     if (mo_span_u64(number, &n) < 0 || n >= MO_REDIS_SLOTS || !rest.p)
         return -1;
     *slot = (unsigned)n;
-    if (rest.n && rest.p[0] == ':')
-        (void)snprintf(at.addr, sizeof(at.addr), "%s%.*s",
-                       here[0] ? here : "127.0.0.1", (int)rest.n, rest.p);
-    else
-        (void)snprintf(at.addr, sizeof(at.addr), "%.*s",
-                       (int)(rest.n < 270 ? rest.n : 270), rest.p);
+    read_address(r, rest, &at);
     if (mo_host_parse(mo_span_cstr(at.addr), 0, &h) < 0 || !h.port ||
         h.name.n >= sizeof(at.host))
         return -1;
@@ -309,12 +328,30 @@ static bool is_overtaken(const struct mo_rcall *k)
     return false;
 }
 
+/* True: the server refuses because it is cut off from the others, and it is
+ * time to ask them who is the master. It may go on to be the only one. A slot
+ * that nobody serves is no reason: the others work. */
+static bool is_left(const struct mo_redis *r, struct mo_rconn *c,
+                    const struct mo_resp *error)
+{
+    const struct mo_span down = MO_SPAN("CLUSTERDOWN The cluster is down");
+    uint64_t now = mo_now_ns();
+    bool alone = r->conf.master[0]
+                     ? mo_span_is(mo_resp_word(error), "NOREPLICAS")
+                     : mo_span_starts(error->text, down);
+
+    if (!alone || now - c->left_ns < LEAVE_MS * MO_MS)
+        return false;
+    c->left_ns = now;
+    return true;
+}
+
 /* True: the call was sent again. */
 static bool on_error(struct mo_rcall *k, const struct mo_resp *r)
 {
     struct mo_rop *o = k->o;
     struct mo_span word = mo_resp_word(r);
-    struct mo_rconn *c = node_of(o->r, k->slot);
+    struct mo_rconn *c = k->cmd.via;
     struct mo_err e;
 
     if ((mo_span_is(word, "MOVED") || mo_span_is(word, "ASK")) &&
@@ -331,7 +368,7 @@ static bool on_error(struct mo_rcall *k, const struct mo_resp *r)
                 (int)(r->text.n < 180 ? r->text.n : 180), r->text.p);
     e = o->op->err;
     /* a replica now: the name may lead to another server soon */
-    if (mo_span_is(word, "READONLY"))
+    if (mo_span_is(word, "READONLY") || is_left(o->r, c, r))
         mo_rconn_reset(c, &e);
     mo_store_down(&o->r->s, &e);
     return false;
@@ -369,17 +406,42 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
 /* --- copies --------------------------------------------------------------- */
 
 /* o->tag is the number of the node. */
-static bool on_copies(struct mo_rop *o, const struct mo_resp *r)
+static bool take_copies(struct mo_rop *o, const struct mo_resp *r, bool brief)
 {
+    struct mo_rconn *c = o->r->nodes[o->tag];
     uint64_t n = 0;
 
     if (!mo_resp_u64(r, &n))
         return false;
-    o->r->nodes[o->tag]->lacks_copies = n < o->r->copies;
+    /* of a brief one it was known; a longer one may know better by now */
+    c->lacks_copies = n < o->r->copies && (!brief || c->lacks_copies);
     return n >= o->r->copies ||
            mo_rop_fail(o, MO_EUNAVAIL,
                        "store: redis: %llu of %u replicas have it in time",
                        (unsigned long long)n, o->r->copies);
+}
+
+static bool on_copies(struct mo_rop *o, const struct mo_resp *r)
+{
+    return take_copies(o, r, false);
+}
+
+static bool on_copies_now(struct mo_rop *o, const struct mo_resp *r)
+{
+    return take_copies(o, r, true);
+}
+
+/* How long a write waits for its replicas, in ms. */
+static uint64_t copies_ms(struct mo_rconn *c)
+{
+    uint64_t now = mo_now_ns();
+
+    if (!c->lacks_copies)
+        return COPIES_MS;
+    if (now - c->probed_ns < PROBES_MS * MO_MS)
+        return 1;
+    c->probed_ns = now;
+    return PROBE_MS;
 }
 
 static bool is_awaited(const struct mo_rop *o, const struct mo_rconn *c)
@@ -394,18 +456,19 @@ static bool is_awaited(const struct mo_rop *o, const struct mo_rconn *c)
 /* WAIT counts the writes of its own connection. So it must follow them on the
  * same one: on a later connection it would say yes to anything. It also holds
  * up all that follows there; so where replicas are missing, only the first
- * write waits for them. */
+ * write and one a second wait for them. */
 static void await_copies(struct mo_rop *o, const struct mo_rcall *k)
 {
     struct mo_redis *r = o->r;
     struct mo_rconn *c = k->cmd.via;
-    uint64_t ms = c->lacks_copies ? 1 : COPIES_MS;
+    uint64_t ms = copies_ms(c);
     struct mo_rcall *w;
     size_t node = 0;
 
     while (r->nodes[node] != c)
         node++;
-    w = mo_rcall_new(o, -1, MO_SPAN(""), on_copies, node);
+    w = mo_rcall_new(o, -1, MO_SPAN(""), ms > 1 ? on_copies : on_copies_now,
+                     node);
     mo_rcall_put(w, "sii", "WAIT", (uint64_t)r->copies, ms);
     if (!w || mo_buf_err(&w->cmd.body)) {
         mo_rop_fail(o, MO_ENOMEM, "store: redis");

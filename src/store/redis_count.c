@@ -39,6 +39,8 @@ void mo_redis_count(struct mo_rop *o)
         (void)snprintf(add, sizeof(add), "%lld", (long long)c->add);
         mo_rcall_put(k, "stisit", kinds[c->kind], c->name, c->limit, add,
                      c->day, c->holder);
+        if (k && c->kind != MO_COUNTER_HELD)
+            k->once = true; /* else it would be counted twice */
     }
     mo_rcall_go(k);
 }

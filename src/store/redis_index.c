@@ -36,7 +36,8 @@
 #define WALK_AFTER  3000 /* ms */
 #define WALK_PAUSE  10
 #define WALK_AGAIN  60000
-#define WALK_LEASE  MO_SPAN("full-text-index")
+/* Not the id of a session, whose lease has it as its name. */
+#define WALK_LEASE  MO_SPAN("index:full-text")
 
 /* --- words of some entries ----------------------------------------------- */
 

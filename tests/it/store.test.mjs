@@ -1,12 +1,14 @@
-// The store on real servers: a cluster, TLS, accounts, and what the shell of
-// SQLite sees of it.
+// The store on real servers: a cluster, TLS, accounts, lost answers, far replicas,
+// and what the shell of SQLite sees of it.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { test } from 'node:test';
 
 import { freePort } from '../lib/port.mjs';
-import { missing, redis, store, tempDir, until } from '../lib/redis.mjs';
+import { between, missing, redis, store, tempDir, until } from '../lib/redis.mjs';
 
 const NAMES = [...Array(16).keys()].map((i) => `s${i}`);
 
@@ -18,7 +20,9 @@ async function ok(s, ...words) {
 
 // --- cluster ----------------------------------------------------------------
 
-async function cluster(t) {
+const noIpv6 = Object.values(networkInterfaces()).flat().some((a) => a.address === '::1') ? false : 'the address ::1';
+
+async function cluster(t, host = '127.0.0.1') {
   const nodes = [];
   for (let i = 0; i < 2; i++) {
     let node;
@@ -26,14 +30,14 @@ async function cluster(t) {
       const port = await freePort();
       if (port < 50_000)
         node = await redis({ port, args: ['--cluster-enabled', 'yes',
-          '--cluster-node-timeout', '20000'] });
+          '--cluster-node-timeout', '20000', '--bind', host], cli: ['-h', host] });
     }
     nodes.push(node);
     t.after(() => node.stop());
   }
   nodes[0].cli('CLUSTER', 'ADDSLOTSRANGE', '0', '8191');
   nodes[1].cli('CLUSTER', 'ADDSLOTSRANGE', '8192', '16383');
-  nodes[0].cli('CLUSTER', 'MEET', '127.0.0.1', String(nodes[1].port));
+  nodes[0].cli('CLUSTER', 'MEET', host, String(nodes[1].port));
   for (const node of nodes)
     await until('the cluster is whole', () =>
       /cluster_state:ok[^]*cluster_known_nodes:2/.test(node.cli('CLUSTER', 'INFO')));
@@ -79,6 +83,90 @@ test('cluster: MOVED is followed, and so is ASK', { skip: missing }, async (t) =
   for (const node of [b, a]) node.cli('CLUSTER', 'SETSLOT', slot, 'NODE', idB);
   await ok(s, 'entry', name, '6');
   assert.equal(await ok(s, 'history', name), '5 1 2 3 4 6', 'by MOVED');
+});
+
+test('cluster: nodes on IPv6 are followed', { skip: missing || noIpv6 }, async (t) => {
+  const nodes = await cluster(t, '::1');
+  const s = await store(`redis://[::1]:${nodes[0].port}`, { deadline: 10_000 });
+  t.after(() => s.close());
+  for (const name of NAMES) {
+    await ok(s, 'session', name);
+    await ok(s, 'entry', name, '1');
+    assert.equal(await ok(s, 'history', name), '1 1');
+  }
+  for (const node of nodes) assert.ok(Number(node.cli('DBSIZE')) > 5, 'both have their share');
+});
+
+// --- lost answers, far replicas ------------------------------------------------
+
+test('what is counted is counted once, also when the answer is lost', { skip: missing }, async (t) => {
+  const server = await redis();
+  t.after(() => server.stop());
+  const way = await between(t, server.port);
+  const s = await store(`redis://127.0.0.1:${way.port}`, { deadline: 10_000 });
+  t.after(() => s.close());
+  const sum = () => server.cli('EVAL', "return redis.call('HGET', redis.call('KEYS', 'mcp:budget:{budget}:d:*')[1], 'x')", '0');
+  await ok(s, 'count', 'day', 'x', '5');
+  way.lose('mcp:budget:');
+  assert.equal((await s.ask('count', 'day', 'x', '5')).word, 'unavailable');
+  assert.equal(way.lost, 1);
+  assert.equal(sum(), '10');
+  way.lose('mcp:budget:');
+  assert.equal((await s.ask('count', 'rate', 'y', '1')).word, 'unavailable');
+  way.lose('mcp:budget:');
+  await ok(s, 'count', 'held', 'z', '1'); // twice is the same
+  assert.equal(way.lost, 3);
+  await ok(s, 'count', 'day', 'x', '5');
+  assert.equal(sum(), '15');
+});
+
+/** A master that is never idle: it ends a WAIT in time. */
+async function busyMaster(t) {
+  const master = await redis();
+  const load = connect(master.port, '127.0.0.1');
+  load.on('data', () => load.write('PING\r\n')).on('error', () => {});
+  load.write('PING\r\n');
+  t.after(() => {
+    load.destroy();
+    return master.stop();
+  });
+  return master;
+}
+
+/** A replica whose answers take that many ms longer, and a store on both, to
+ *  which it was too late once. */
+async function late(t, master, delay) {
+  const way = await between(t, master.port, { delay });
+  const replica = await redis({ args: ['--replicaof', '127.0.0.1', String(way.port)] });
+  t.after(() => replica.stop());
+  const follows = () => until('the replica follows', () => /master_link_status:up/.test(replica.cli('INFO', 'replication')) &&
+    /state=online/.test(master.cli('INFO', 'replication')));
+  await follows();
+  const s = await store(`redis://127.0.0.1:${master.port}`, { deadline: 10_000, replicas: 1 });
+  t.after(() => s.close());
+  await until('a write is acknowledged', async () => (await s.ask('session', 's')).ok);
+  replica.child.kill('SIGSTOP');
+  assert.match((await s.ask('entry', 's', 'late')).rest, /0 of 1 replicas/);
+  replica.child.kill('SIGCONT');
+  return s;
+}
+
+test('a replica that is slower than a moment is waited for again', { skip: missing }, async (t) => {
+  const s = await late(t, await busyMaster(t), 10);
+  await until('it has a write in time', async () => (await s.ask('entry', 's', 'more')).ok);
+  for (let i = 0; i < 20; i++) await ok(s, 'entry', 's', `e${i}`);
+});
+
+test('a new connection knows nothing of replicas that were late', { skip: missing }, async (t) => {
+  const master = await busyMaster(t);
+  const s = await late(t, master, 200); // later than the tries
+  await until('it has a write in time', async () => {
+    const reconnects = async () => Number((await ok(s, 'health')).split(' ')[1]);
+    const before = await reconnects();
+    for (const id of master.cli('CLIENT', 'LIST', 'TYPE', 'normal').matchAll(/^id=(\d+).*cmd=(?!ping|client)/gm)) master.cli('CLIENT', 'KILL', 'ID', id[1]);
+    await until('it is connected again', async () => (await reconnects()) > before);
+    return (await s.ask('entry', 's', 'more')).ok;
+  });
 });
 
 // --- accounts and TLS ---------------------------------------------------------

@@ -16,6 +16,7 @@
  *   TAG take NAME WAIT_MS       TAG drop NAME     TAG who NAME
  *   TAG health                  TAG audit S DOC   TAG audits
  *   TAG search WORD [SESSION,SESSION...]          TAG forget S
+ *   TAG count rate|held|day NAME ADD
  *
  * A lease that is lost: "lost NAME why". */
 #include <stdio.h>
@@ -284,6 +285,32 @@ static void do_who(struct driver *d, const struct mo_span *w)
         abort();
 }
 
+static void on_counted(void *ctx, const struct mo_counted *c,
+                       const struct mo_err *why)
+{
+    struct ask *a = ctx;
+
+    say(a->tag, why, !why && c->refused ? "refused" : "");
+    mo_free(a);
+}
+
+static void do_count(struct driver *d, const struct mo_span *w)
+{
+    struct mo_counter c = {.kind = mo_span_is(w[2], "rate")   ? MO_COUNTER_RATE
+                                   : mo_span_is(w[2], "held") ? MO_COUNTER_HELD
+                                                              : MO_COUNTER_DAY,
+                           .name = w[3],
+                           .holder = MO_SPAN("driver")};
+    struct ask *a = ask_new(d, w[0]);
+    uint64_t add = 0;
+    struct mo_err e;
+
+    (void)mo_span_u64(w[4], &add);
+    c.add = (int64_t)add;
+    if (mo_store_count(d->s, &c, 1, on_counted, a, &e) < 0)
+        abort();
+}
+
 static void do_health(struct driver *d, const struct mo_span *w)
 {
     struct mo_store_health h = mo_store_health(d->s);
@@ -303,7 +330,7 @@ static void run_line(struct driver *d, struct mo_span line)
         {"run", do_run},         {"audit", do_audit},   {"audits", do_audits},
         {"history", do_history}, {"state", do_state},   {"take", do_take},
         {"drop", do_drop},       {"who", do_who},       {"health", do_health},
-        {"search", do_search},   {"forget", do_forget},
+        {"search", do_search},   {"forget", do_forget}, {"count", do_count},
     };
     struct mo_span w[WORDS] = {{0}};
 

@@ -63,6 +63,27 @@ test('sentinels: a master is killed; acknowledged writes stay, fences grow', { s
   await check(s, w);
 });
 
+test('sentinels: a master that lacks replicas is read, and left for another one', { skip: missing }, async (t) => {
+  const [old, next] = [await redis(), await redis()];
+  for (const server of [old, next]) t.after(() => server.stop());
+  const names = await sentinel(t, old);
+  const s = await store(`redis+sentinel://127.0.0.1:${names.port}/main`, { deadline: 10_000 });
+  t.after(() => s.close());
+  await ok(s, 'session', 's');
+  await ok(s, 'entry', 's', 'x');
+  old.cli('CONFIG', 'SET', 'min-replicas-to-write', '1');
+  const reconnects = async () => Number((await ok(s, 'health')).split(' ')[1]);
+  await until('the sentinels are asked twice', async () => {
+    assert.match((await s.ask('entry', 's', 'y')).rest, /NOREPLICAS/);
+    assert.equal(await ok(s, 'history', 's'), '1 x');
+    return (await reconnects()) >= 2;
+  });
+  names.cli('SENTINEL', 'REMOVE', 'main');
+  names.cli('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(next.port), '2');
+  await until('the other one is used', async () => (await s.ask('session', 's')).ok);
+  assert.equal(next.cli('EXISTS', 'mcp:session:{s}'), '1');
+});
+
 test('sentinels with passwords; a name that they do not know', { skip: missing }, async (t) => {
   const { master, hosts } = await group(t, { password: 'sesame' });
   const s = await store(`redis+sentinel://:sesame@${hosts}/main/2`, { deadline: 20_000 });

@@ -72,7 +72,7 @@ test('entries older than the index, by two processes at once', { skip: missing }
   // the walk comes by itself: nobody searches
   await until('all are indexed', () => names.every((n) => index(server, n, 'n') === '40'));
   await until('the lease is given back', () =>
-    server.cli('EXISTS', 'mcp:lock:{full-text-index}') === '0');
+    server.cli('EXISTS', 'mcp:lock:{index:full-text}') === '0');
   for (const name of names)
     assert.equal(index(server, name, 'd'), '40', 'each entry once');
   const rows = await Promise.all(two.map((s) => found(s, '17')));

@@ -3,6 +3,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -66,6 +67,38 @@ export async function redis({ port, dir = tempDir(), args = [], cli = [] } = {})
   };
   await server.start();
   return server;
+}
+
+// A way to a server of that port. delay: ms that its answers take longer;
+// lose(text): the connection breaks when the next command with that text was
+// answered, in place of the answer.
+export async function between(t, port, { delay = 0 } = {}) {
+  const way = { lost: 0, lose: (text) => { way.text = text; } };
+  const server = createServer((near) => {
+    const far = connect(port, '127.0.0.1');
+    let broken = false;
+    near.on('data', (bytes) => {
+      if (way.text && bytes.includes(way.text)) {
+        way.text = undefined;
+        broken = true;
+      }
+      far.write(bytes);
+    });
+    far.on('data', async (bytes) => {
+      if (delay) await sleep(delay);
+      if (broken) way.lost += near.destroyed ? 0 : 1;
+      if (broken) near.destroy();
+      else near.write(bytes);
+    });
+    for (const [one, other] of [[near, far], [far, near]]) {
+      one.on('error', () => {});
+      one.on('close', () => other.destroy());
+    }
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  way.port = server.address().port;
+  t.after(() => server.close());
+  return way;
 }
 
 // ask('entry', 's', 'doc') -> {ok, word, rest}. The search for leaks at its end
