@@ -1,12 +1,17 @@
-// Messages of which nobody knows whether they are stored. Redis has them here, but
-// its replica does not answer in time, so their senders are told a failure.
+// Messages and decisions of which nobody knows whether they are stored. Redis has
+// them here, but its replica does not answer in time, so their senders are told a
+// failure.
 import assert from 'node:assert/strict';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
 import { freePort } from '../lib/port.mjs';
 import { missing, redis, until as waitFor } from '../lib/redis.mjs';
 import { until } from './server.mjs';
-import { House } from './talk_kit.mjs';
+import { House, run } from './talk_kit.mjs';
 
 describe('a message that may be stored', { skip: missing }, () => {
   let master, replica, house, a, b;
@@ -116,5 +121,128 @@ describe('a message that may be stored', { skip: missing }, () => {
     await say(a, 'third');
     await until(async () => (await texts()).at(-1) === 'to the third', 'the answer');
     assert.deepEqual(await texts(), ['first', 'ok', 'third', 'to the third']);
+  });
+});
+
+// Its results do not say whether they are errors.
+const PLAIN = `
+const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\\n');
+require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line);
+  if (method === 'initialize')
+    send({ id, result: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'plain', version: '1' } } });
+  else if (method === 'tools/list')
+    send({ id, result: { tools: [{ name: 'say', inputSchema: { type: 'object' } }] } });
+  else if (method === 'tools/call') send({ id, result: { content: [{ type: 'text', text: 'said' }] } });
+  else if (id !== undefined) send({ id, error: { code: -32601, message: 'no' } });
+});
+process.stdin.on('end', () => process.exit(0));
+`;
+
+describe('a decision that may be stored', { skip: missing }, () => {
+  let master, replica, house, tab;
+
+  const connected = () => {
+    const info = master.cli('INFO', 'replication');
+    return info.includes(`state=online,offset=${/master_repl_offset:(\d+)/.exec(info)?.[1]},`);
+  };
+  before(async () => {
+    master = await redis();
+    replica = await redis({ port: await freePort(), args: ['--replicaof', '127.0.0.1', String(master.port)] });
+    await waitFor('the replica follows', connected);
+  });
+  after(async () => {
+    await replica?.stop();
+    await master?.stop();
+  });
+
+  /** A call that waits for a person, in a house of its own. */
+  async function asked(t, { call = run('echo ran'), ...config } = {}) {
+    const dir = await mkdtemp(join(tmpdir(), 'mo-talk-'));
+    await writeFile(join(dir, 'plain.cjs'), PLAIN);
+    house = await House.start({ dir, config: {
+      store: { url: `redis://127.0.0.1:${master.port}`, replicas: 1 },
+      mcpServers: { plain: { command: process.execPath, args: [join(dir, 'plain.cjs')] } },
+      ...config,
+    } });
+    t.after(async () => {
+      replica.child.kill('SIGCONT');
+      house.server.fresh.fds += 8; // the server stays for the next
+      house.server.fresh.children += 2;
+      await house.stop();
+    });
+    tab = house.tab();
+    await tab.ready();
+    house.model.script.push({ calls: [call] }, { text: 'the end' });
+    assert.equal((await tab.say('do it')).ok, true);
+    return (await tab.event('tool:approval_required'))[0];
+  }
+
+  async function wake() {
+    replica.child.kill('SIGCONT');
+    await waitFor('the replica follows', connected);
+  }
+
+  /** Decides while the replica sleeps: refused, and stored. */
+  async function inDoubt(card, approved) {
+    replica.child.kill('SIGSTOP');
+    assert.equal((await tab.decide(card, approved)).code, 'state_unavailable');
+    await wake();
+  }
+
+  /** Decides until it is taken, as say() above. */
+  const decide = (card, approved) => until(async () => {
+    const said = await tab.decide(card, approved);
+    assert.ok(said.ok || said.code === 'state_unavailable', JSON.stringify(said));
+    return said.ok;
+  }, 'the decision');
+
+  test('a yes is followed by a no', async (t) => {
+    const card = await asked(t);
+    await inDoubt(card, true);
+    await decide(card, false);
+    assert.match((await tab.event('tool:output'))[0], /rejected/);
+    await tab.event('agent:response');
+    assert.doesNotMatch(house.results()[0].text, /ran/);
+  });
+
+  test('a no is followed by a yes, and the result counts', async (t) => {
+    const card = await asked(t, { call: { name: 'plain_say', args: {} } });
+    await inDoubt(card, false);
+    await decide(card, true);
+    const [text, about] = await tab.event('tool:output');
+    assert.match(text, /said/);
+    assert.equal(about.isError, false);
+    await tab.event('agent:response');
+    assert.deepEqual(house.results(), [{ text: 'said', error: false }]);
+  });
+
+  test('a yes is followed by a stop, which is asked for once', async (t) => {
+    const card = await asked(t);
+    await inDoubt(card, true);
+    assert.equal((await tab.emit('agent:cancel')).ok, true);
+    assert.equal((await tab.event('agent:response', 1, 60_000))[1].stopReason, 'canceled');
+  });
+
+  test('a stop that is not stored is stored later', async (t) => {
+    await asked(t);
+    replica.child.kill('SIGSTOP');
+    assert.equal((await tab.emit('agent:cancel')).ok, true);
+    await until(() => /0 of 1 replicas/.test(house.server.log), 'it is refused');
+    await wake();
+    assert.equal((await tab.event('agent:response', 1, 60_000))[1].stopReason, 'canceled');
+    assert.match((await tab.event('tool:output'))[0], /stopped/);
+  });
+
+  test('the end of the time is not stored again and again', async (t) => {
+    await asked(t, { approvals: { timeoutSeconds: 2 } });
+    replica.child.kill('SIGSTOP');
+    const ends = async () => (await readFile(join(house.dir, '.local/state/mcp-orchestrator/audit.jsonl'), 'utf8')).split('"by":"time"').length - 1;
+    await until(ends, 'the end of its time');
+    await sleep(3000); // attempts
+    assert.ok(await ends() <= 5, `${await ends()} rows`);
+    await wake();
+    assert.match((await tab.event('tool:output', 1, 60_000))[0], /Nobody answered in time/);
+    await tab.event('agent:response');
   });
 });

@@ -1,14 +1,17 @@
 // How a model is told of scripts, and scripts that call tools of servers.
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
+import { until } from './server.mjs';
 import { House } from './talk_kit.mjs';
 
 // A tracker with two tools; it appends the titles it gets to a file, and its
-// definition of create_issue changes when the file AT.changed exists.
+// definition of create_issue changes when the file AT.changed exists. While AT.hold
+// exists its tools are not listed. A list with the argument "note" is noted in
+// the file AT.noted.
 const TRACKER = `
 const fs = require('node:fs');
 const at = process.env.AT;
@@ -20,14 +23,18 @@ const tools = () => [
   { name: 'list_issues', description: 'List the issues of the tracker', inputSchema: { type: 'object', properties: {} },
     annotations: { readOnlyHint: true } },
 ];
+const list = (id) => (fs.existsSync(at + '.hold') ? setTimeout(list, 20, id) : out({ id, result: { tools: tools() } }));
 require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method, params } = JSON.parse(line);
   if (method === 'initialize') out({ id, result: { protocolVersion: '2025-06-18', capabilities: { tools: { listChanged: true } }, serverInfo: { name: 't', version: '1' } } });
-  else if (method === 'tools/list') out({ id, result: { tools: tools() } });
+  else if (method === 'tools/list') list(id);
   else if (method === 'tools/call' && params.name === 'create_issue') {
     fs.appendFileSync(at, params.arguments.title + '\\n');
     const number = fs.readFileSync(at, 'utf8').split('\\n').length - 1;
     out({ id, result: { content: [{ type: 'text', text: 'made' }], structuredContent: { number } } });
+  } else if (method === 'tools/call' && params.arguments.note) {
+    fs.appendFileSync(at + '.noted', 'x');
+    out({ id, result: { content: [] } });
   } else if (method === 'tools/call') out({ id, result: { content: [{ type: 'text', text: fs.existsSync(at) ? fs.readFileSync(at, 'utf8') : '' }] } });
   else if (id !== undefined) out({ id, error: { code: -32601, message: 'no' } });
 });
@@ -53,6 +60,8 @@ after(async () => {
   house.server.fresh.children += 3; // and its guard
   await house.stop();
 });
+
+const server = () => house.server.log;
 
 const systemOf = (asked) => (typeof asked.system === 'string' ? asked.system : asked.system.map((b) => b.text).join('\n'));
 
@@ -132,6 +141,43 @@ console.log('list', (await tools.call('tracker_list_issues', {})).trim().split('
   await tab.decide(card, true);
   await tab.event('agent:response');
   assert.match(house.results()[0].text, /found tracker_create_issue\nnumber 3\nlist 3/);
+});
+
+test('a script that ends: its calls that wait for a place are not run', async () => {
+  const more = server().split('call runs').length;
+  const { tab } = await run('python', `
+import os, time, tools
+def send(tool, arguments, times):
+  for n in range(times):
+    tools._connection.share().send({"tool": tool, "arguments": arguments})
+def wait(path):
+  while not os.path.exists(path):
+    time.sleep(0.01)
+send("tracker_create_issue", {"title": "late"}, 8)
+wait("more")
+send("tracker_list_issues", {"note": True}, 2)
+wait("go")
+print("over")`);
+  const put = async (path) => {
+    const { ok, status } = await fetch(`http://127.0.0.1:${house.server.port}/api/sessions/${tab.session}/files/content?path=${path}`, { method: 'PUT', body: 'x' });
+    assert.ok(ok, `${status}`);
+  };
+  await tab.event('tool:approval_required', 8);
+  await writeFile(`${at}.hold`, '');
+  for (const [e, card] of tab.events.slice())
+    if (e === 'tool:approval_required') assert.ok((await tab.decide(card, true)).ok);
+  // All places are taken: by calls whose tool is looked at once more.
+  await until(() => server().split('call runs').length === more + 9, 'them to run');
+  await put('more');
+  await until(() => tab.count('script:call') === 10, 'all calls');
+  await put('go');
+  await tab.event('agent:response', 1, 60_000);
+  await rm(`${at}.hold`);
+  assert.match(house.results()[0].text, /over/);
+  const entry = tab.events.find(([e, d]) => e === 'session:entry' && d.role === 'tool')[1];
+  for (const c of entry.scripts[0].calls) assert.deepEqual([c.state, c.text], ['done', 'The script ended.']);
+  assert.equal(server().split('call runs').length, more + 9);
+  await assert.rejects(readFile(`${at}.noted`), { code: 'ENOENT' });
 });
 
 test('a tool that is switched off, and one that was changed, are denied', async () => {

@@ -28,6 +28,7 @@
 #include "mcp/content.h"
 
 #define ROUTE_MAX ((size_t)4096)
+#define AGAIN_MS  ((uint64_t)5000) /* until a lost decision is made again */
 
 /* --- as documents -------------------------------------------------------- */
 
@@ -532,6 +533,8 @@ static void forget_decision(struct call *k)
     k->answered = MO_ANSWERED_NOT;
     k->panel = 0;
     mo_buf_reset(&k->reason);
+    k->is_error = k->is_denied = false; /* of a rejection, as its text */
+    mo_buf_reset(&k->content);
     mo_chat_call_undo_edit(k);
 }
 
@@ -558,6 +561,10 @@ static void run_recorded(struct call *k)
     struct chat *c = k->chat;
     struct mo_err e;
 
+    if (k->canceled) {
+        mo_chat_call_fail(k, MO_CALL_DONE, "%s", mo_chat_call_stopped(k));
+        return;
+    }
     if (c->agent->o.audit == NULL) {
         mo_chat_call_run(k);
         return;
@@ -566,6 +573,19 @@ static void run_recorded(struct call *k)
         c->writes++;
     else
         mo_chat_call_skip(k, "the audit log cannot be written (%s)", e.msg);
+}
+
+/* The decision about k was not stored. A rejection that nobody asks for again
+ * is due after a pause: each attempt has an audit row. */
+static void decide_later(struct call *k, const struct mo_err *why)
+{
+    uint64_t soon = mo_now_ns() + AGAIN_MS * MO_MS;
+
+    if (why->code == MO_EUNAVAIL)
+        k->doubt |= MO_CALL_BIT(k->next);
+    if (k->deadline < soon || k->chat->turn.cancel || k->canceled)
+        k->deadline = soon;
+    mo_chat_calls_arm(k->chat);
 }
 
 /* The store answered. MO_EPOLICY means that another decision came first. */
@@ -587,11 +607,12 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
         /* Others were told meanwhile that it is decided. */
         if (by_person && why->code != MO_EPOLICY && c->state == CHAT_CALLS)
             mo_chat_event_approval(k);
-        mo_chat_calls_arm(c);
+        decide_later(k, why);
         return;
     }
     mo_buf_reset(&k->shown);
     k->state = k->next;
+    k->doubt = 0;
     mo_chat_ack_ok(&k->ack, k->kept > 0   ? MO_SPAN("\"remembered\":true")
                             : k->kept < 0 ? MO_SPAN("\"remembered\":false")
                                           : mo_span(NULL, 0));
@@ -649,15 +670,17 @@ void mo_chat_call_note(struct call *k)
         on_noted(k->chat, k, &e);
 }
 
+/* In memory the call is pending, so nothing has run: whatever a lost decision
+ * has set in the store is replaced. */
 void mo_chat_call_settle(struct call *k, enum mo_call_state to)
 {
+    unsigned from = MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to) | k->doubt;
     struct mo_err e;
 
     mo_agent_point(k->chat->agent, "deciding");
     mo_call_span_decided(k, to == MO_CALL_RUNNING);
     k->next = to;
-    if (write_move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to,
-                   on_decided, &e) < 0)
+    if (write_move(k, from, to, on_decided, &e) < 0)
         on_decided(k->chat, k, &e);
 }
 
@@ -716,7 +739,11 @@ void mo_chat_calls_expire(struct mo_timer *t)
     uint64_t now = mo_now_ns();
 
     mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
-        if (k->state == MO_CALL_PENDING && !k->writing && k->deadline <= now)
+        if (k->state != MO_CALL_PENDING || k->writing || k->deadline > now)
+            continue;
+        if (c->turn.cancel || k->canceled)
+            mo_chat_call_reject(k, "cancel", mo_chat_call_stopped(k));
+        else
             mo_chat_call_reject(k, "time",
                                 "Nobody answered in time, so it was not run.");
     }

@@ -18,6 +18,8 @@ struct call {
     char card[MO_LLM_KEY_MAX];      /* its id for people: the key, or, if it was
                                      * asked about again, a new one */
     enum mo_call_state state, next; /* next: while it is being written */
+    unsigned doubt;                 /* states (MO_CALL_BIT) that decisions whose
+                                     * write has no answer may have set */
     bool writing;                   /* a change of state is being written */
     bool noting;                    /* that one more person approved, is */
     bool canceled;                  /* asked to stop while running */

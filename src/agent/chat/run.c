@@ -404,7 +404,7 @@ static bool has_place(const struct call *k)
 void mo_chat_calls_next(struct chat *c)
 {
     mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
-        if (k->in_line && !c->turn.cancel && has_place(k))
+        if (k->in_line && !k->canceled && !c->turn.cancel && has_place(k))
             mo_chat_call_run(k);
     }
 }

@@ -315,7 +315,6 @@ static void free_ended(struct mo_later *d)
 
 static void stop_call(struct call *k)
 {
-    k->canceled = true;
     if (k->running)
         mo_call_cancel(k->running, "the script ended");
     else if (k->tool_check)
@@ -337,6 +336,9 @@ void mo_script_end(struct call *k)
     s->is_closed = true;
     if (c->state != CHAT_CALLS)
         return;
+    /* All first: a call that stops leaves its place to the next one. */
+    mo_list_each_entry (x, &c->calls.list, struct call, node)
+        x->canceled = x->canceled || (x->parent == k && !x->is_over);
     mo_list_each_entry_safe (x, &c->calls.list, struct call, node) {
         if (x->parent == k && !x->is_over)
             stop_call(x);
