@@ -2,20 +2,23 @@
 // (chart.go), and every object is accepted by a real API server.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
+import { BIN } from '../it/server.mjs';
 import { api, apply, claimRules, noKube } from '../lib/kube.mjs';
 import { eventually } from '../lib/outside.mjs';
 
 const skip = noKube;
+const noGo = existsSync('/usr/share/gocode/src/github.com/Masterminds/sprig') ? false
+  : "Go and Helm's template functions (scripts/setup --for kube)";
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const dir = mkdtempSync(join(tmpdir(), 'mo-chart-'));
 const NAMES = ['chart-server', 'chart-boxes'];
-let versions;
+let versions = 'policy/v1';
 
 /** The documents of the chart with these values, or the error. */
 function render(values) {
@@ -28,12 +31,21 @@ function render(values) {
 const placed = (text) => (/^kind: Namespace$/m.test(text) || /^ {2}namespace:/m.test(text)
   ? text : text.replace(/^ {2}name: \S+$/m, `$&\n  namespace: ${NAMES[0]}`));
 
+/** The configuration and the pod's grace period with these values. */
+function setUp(values) {
+  const text = render(values);
+  const config = text.find((d) => /^kind: ConfigMap$/m.test(d)).split('config.json: |\n')[1];
+  const grace = text.map((d) => /terminationGracePeriodSeconds: (.*)/.exec(d)?.[1]).find(Boolean);
+  return { config: JSON.parse(config), grace };
+}
+
 before(async () => {
-  if (skip) return;
+  if (noGo) return;
   const built = spawnSync('go', ['build', '-o', join(dir, 'chart'), here('chart.go')], {
     env: { ...process.env, GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: join(dir, 'cache') }, encoding: 'utf8',
   });
   assert.equal(built.status, 0, built.stderr);
+  if (skip) return;
   const { json } = await api('GET', '/apis');
   versions = json.groups.flatMap((g) => g.versions.map((v) => v.groupVersion)).join(',');
   await eventually('no namespaces of an earlier run', async () =>
@@ -89,7 +101,47 @@ test('several servers, an ingress, autoscaling; configuration of the values wins
   assert.equal(config.cluster.address, '${env:POD_IP}');
 });
 
-test('what cannot work is refused by name', { skip }, () => {
+test('with the Ingress the page is at https://HOST', { skip: noGo }, () => {
+  const ingress = { enabled: true, host: 'tools.example.com' };
+  const of = (values) => {
+    const { config } = setUp(values);
+    return [config.server.origins, config.people];
+  };
+  const url = 'https://tools.example.com';
+  assert.deepEqual(of({}), [undefined, undefined]);
+  assert.deepEqual(of({ ingress }), [[url], { url }]);
+  assert.deepEqual(of({ ingress, redis: true, config: { people: { renewSeconds: 60 }, server: { workers: 2 } } }),
+    [[url], { url, renewSeconds: 60 }]);
+  // what the values say wins
+  const own = ['https://other.example.com:8443'];
+  assert.deepEqual(of({ ingress, config: { server: { origins: own } } }), [own, { url }]);
+  assert.deepEqual(of({ ingress, config: { server: { origins: [] } } }), [[], { url }]);
+  assert.deepEqual(of({ ingress, config: { people: { url: own[0] } } }), [[url], { url: own[0] }]);
+  // many names have no one address
+  assert.deepEqual(of({ ingress: { ...ingress, host: '*.example.com' } }), [undefined, undefined]);
+});
+
+test('a pod that ends still serves while others send clients to it', { skip: noGo }, () => {
+  const of = (values) => {
+    const { config, grace } = setUp(values);
+    return [config.server.drainSeconds, grace];
+  };
+  assert.deepEqual(of({}), [undefined, '45'], 'nobody takes the place of the only server');
+  assert.deepEqual(of({ redis: true, replicas: 3 }), [10, '55']);
+  // the time to end fits what the values say
+  assert.deepEqual(of({ redis: true, config: { server: { drainSeconds: 120 } } }), [120, '165']);
+  assert.deepEqual(of({ redis: true, config: { server: { drainSeconds: 0 } } }), [0, '45']);
+  assert.deepEqual(of({ config: { server: { drainSeconds: 5 } } }), [5, '50']);
+});
+
+test('the program accepts that configuration', { skip: noGo }, () => {
+  const file = join(dir, 'config.json');
+  writeFileSync(file, JSON.stringify(setUp({ ingress: { enabled: true } }).config), { mode: 0o600 });
+  const r = spawnSync(BIN, ['config', 'check', '--config', file], { encoding: 'utf8', env: { ...process.env, HOME: dir } });
+  assert.equal(r.status, 0, r.stdout + r.stderr);
+});
+
+test('what cannot work is refused by name', { skip: noGo }, () => {
   assert.match(render({ replicas: 2 }), /replicas > 1 needs redis/);
   assert.match(render({ autoscaling: { enabled: true } }), /autoscaling needs redis/);
 });

@@ -41,6 +41,14 @@ after(async () => {
   for (const name of ['mcp-boxes', 'mcp-orchestrator']) await api('DELETE', `/api/v1/namespaces/${name}`);
 });
 
+test('a pod has the time to end that its configuration needs', () => {
+  for (const [file, drain] of [['server.yaml', 0], ['replicas.yaml', 10]]) {
+    const text = readFileSync(join(dir, file), 'utf8');
+    assert.equal(Number(/"drainSeconds": (\d+)/.exec(text)?.[1] ?? 0), drain, file);
+    assert.equal(Number(/terminationGracePeriodSeconds: (\d+)/.exec(text)[1]), drain + 45, file);
+  }
+});
+
 test('all objects are there', { skip }, () => {
   assert.deepEqual(objects.map((o) => `${o.kind} ${o.metadata.name}`).sort(), [
     'ConfigMap mcp-orchestrator', 'Deployment mcp-orchestrator', 'Namespace mcp-boxes', 'Namespace mcp-orchestrator',
