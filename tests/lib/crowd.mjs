@@ -14,7 +14,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { problemsOf, wordsOf } from './crowd_check.mjs';
+import { problemsOf, wordOf, wordsOf } from './crowd_check.mjs';
 import { historyOf, isOver } from './crowd_history.mjs';
 import { haproxy, missing as noHaproxy } from './haproxy.mjs';
 import { Idp } from './idp.mjs';
@@ -225,7 +225,7 @@ const faultsOf = (talkers) => ({
   }, /was sent away/],
   'a tool answers somebody else': [(r) => {
     const x = r.log.find((row) => row.what === 'result');
-    x.got = ['p1001n99999'];
+    x.got = [wordOf(1001, 99999)];
   }, /the result of .* speaks of/],
 });
 

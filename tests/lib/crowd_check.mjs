@@ -1,24 +1,29 @@
 // The promises to a crowd while servers, stores and boxes die, checked from what
 // everybody wrote down. Nothing here knows how the program works.
 //
-// A word is a text that is said once in the whole run: pWHOnNUMBER. log is a list
-// of {who, tab, what, ...}:
+// A word is a text that is said once in the whole run: pWHO:NUMBER. Random ids are
+// base64url, so none of them can hold one. log is a list of {who, tab, what, ...}:
 //   sent {word}                      a message left
 //   acked {word}, refused {word}     it was acknowledged, or said to be not taken
 //   heard {word, how}                its sender was told the answer or the failure
-//   event {name, words, turn}        everything that reached a tab, in order
+//   event {name, words, turn, args}  everything that reached a tab, in order; args of
+//                                    errors and of what has somebody else's words
 //   decided {word, approved, ok}     a card was answered
 //   call {word}, result {word, got}  a tool call of an MCP client, and its answer
 //   failed {word, text}              or its error
 // histories: the stored entries of each person, {role, words, calls, states};
 // effects: the words that tools wrote, one a run of a tool.
 
-export const WORD = /\bp(\d+)n\d+\b/g;
+const WORD = /\bp\d+:\d+\b/g;
+
+export const wordOf = (who, n) => `p${who}:${n}`;
 
 /** The words in any value, each once, in order. */
 export const wordsOf = (value) => [...new Set((typeof value === 'string' ? value : JSON.stringify(value) ?? '').match(WORD))];
 
-const ownerOf = (word) => Number(/^p(\d+)n/.exec(word)[1]);
+export const ownerOf = (word) => Number(/^p(\d+):/.exec(word)[1]);
+
+export const numberOf = (word) => Number(word.split(':')[1]);
 
 function countOf(words) {
   const counts = new Map();
@@ -87,6 +92,13 @@ function checkPerson(who, rows, history, runs, say) {
   }
 }
 
+/** Where in a value a word stands. */
+function around(value, word) {
+  const text = JSON.stringify(value) ?? '';
+  const at = text.indexOf(word);
+  return at < 0 ? '(not kept)' : text.slice(Math.max(0, at - 120), at + 120);
+}
+
 /** Everything that should not have happened, as sentences. */
 export function problemsOf({ log, histories, effects }) {
   const problems = [];
@@ -97,7 +109,7 @@ export function problemsOf({ log, histories, effects }) {
     if (!people.has(r.who)) people.set(r.who, []);
     people.get(r.who).push(r);
     for (const w of r.what === 'event' ? r.words : [])
-      if (ownerOf(w) !== r.who) say(`${r.name} with ${w} came to ${r.who}`);
+      if (ownerOf(w) !== r.who) say(`${r.name} with ${w} came to ${r.who}: ${around(r.args, w)}`);
   }
   for (const r of log) {
     if (r.what === 'event' && r.name === 'error' && !/store: /.test(r.args)) say(`${r.who} was sent away: ${r.args}`);

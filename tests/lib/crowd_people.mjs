@@ -20,7 +20,7 @@ import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '
 import { io } from 'socket.io-client';
 
 import { claude } from '../fakes/claude.mjs';
-import { wordsOf } from './crowd_check.mjs';
+import { numberOf, ownerOf, wordOf, wordsOf } from './crowd_check.mjs';
 import { historyOf, isOver } from './crowd_history.mjs';
 
 const [logPath, folder, tokensPath, inBox] = process.argv.slice(2);
@@ -74,7 +74,10 @@ class Talker {
       if (!over) socket.connect();
     });
     socket.onAny((name, ...args) => {
-      if (name !== 'agent:delta') log(this.who, tab, 'event', { name, words: wordsOf(args), turn: args[1]?.turnId, ...(/error|closed/.test(name) && { args }) });
+      const words = wordsOf(args);
+      const strange = words.some((w) => ownerOf(w) !== this.who);
+      const kept = strange || /error|closed/.test(name);
+      if (strange || name !== 'agent:delta') log(this.who, tab, 'event', { name, words, turn: args[1]?.turnId, ...(kept && { args }) });
       if (name === 'session:history') socket.ready = true;
       this.hear(name, args, tab);
       for (const card of name === 'session:history' ? args[0].pending : name === 'tool:approval_required' ? [args[0]] : [])
@@ -103,7 +106,7 @@ class Talker {
   /** One word in ten is a no. Each tab answers, so many cards get two answers. */
   async decide(socket, tab, { callId, digest, args }) {
     const word = wordsOf(args)[0];
-    const approved = Number(word.split('n')[1]) % 10 !== 9;
+    const approved = numberOf(word) % 10 !== 9;
     if (this.deciding.has(`${tab} ${callId}`)) return;
     this.deciding.add(`${tab} ${callId}`);
     log(this.who, tab, 'decided', { word, approved });
@@ -140,7 +143,7 @@ class Talker {
     while (!over) {
       await pause(4000);
       if (over || !(await this.connected(socket))) continue;
-      const word = `p${this.who}n${++this.n}`;
+      const word = wordOf(this.who, ++this.n);
       log(this.who, tab, 'sent', { word });
       this.open.push(word);
       const a = await this.send(socket, tab, word, this.n % 3 ? word : `${word}: do it`);
@@ -186,7 +189,7 @@ class Caller {
   }
 
   async call(client) {
-    const word = `p${this.who}n${++this.n}`;
+    const word = wordOf(this.who, ++this.n);
     log(this.who, 0, 'call', { word });
     const args = { name: 'execute_command', arguments: { command: `echo ${word} >> ${folder}/tool; echo ${word}` } };
     const how = { timeout: ANSWER_MS };
