@@ -47,7 +47,7 @@ struct world {
     size_t nrows;
     struct mo_egress_ask *waits; /* about wait.ask */
     char asked[512];             /* questions, in order */
-    unsigned joined, withdrawn;
+    unsigned withdrawn;
     unsigned searches;      /* for programs */
     struct mo_later named;  /* the answer to the last one */
     uint64_t search_number; /* of it */
@@ -396,18 +396,17 @@ static bool starts(const char *host, const char *with)
     return strncmp(host, with, strlen(with)) == 0;
 }
 
-/* The second connection to wait.ask is the sign to answer the first. */
+/* The connection to go.ask is the sign to answer about wait.ask. */
 static enum mo_egress_say on_judge(void *ctx,
                                    const struct mo_egress_question *q)
 {
     struct world *w = ctx;
 
-    if (starts(q->host, "wait") && ++w->joined == 2) {
+    if (starts(q->host, "go.")) {
         assert_non_null(w->waits);
         assert_ptr_equal(mo_egress_ask_data(w->waits), w);
-    }
-    if (starts(q->host, "go."))
         mo_egress_answer_ask(mo_take_ptr(&w->waits), true, "later");
+    }
     return starts(q->host, "yes")  ? MO_EGRESS_YES
            : starts(q->host, "no") ? MO_EGRESS_NO
                                    : MO_EGRESS_ASK;
