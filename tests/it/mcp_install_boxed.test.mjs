@@ -50,12 +50,15 @@ describe('an installed server', { skip: noNative && `needs ${noNative}` }, () =>
     const hosts = new Hosts();
     try {
       const port = await hosts.http((_, res) => res.end('hello'));
-      const get = (host) => `return (await fetch('http://${host}:${port}/', { signal: AbortSignal.timeout(60_000) })).text()`;
+      // Not fetch: of Node 20 it never ends if the first connection is reset while its parser is being loaded.
+      const get = (host) => `return new Promise((done, fail) => {
+        require('http').get('http://${host}:${port}/', (r) => r.setEncoding('utf8').on('data', done)).on('error', fail);
+      })`;
       await ok('install', 'npm:@ada/probe', '--yes', '--name', 'it', '--allow-host', `api.test=127.0.0.1:${port}`);
       assert.deepEqual((await servers()).it.network, { allow: [`api.test=127.0.0.1:${port}`] });
       assert.equal(await probe('it', get('api.test')), '"hello"');
       for (const host of ['other.test', '127.0.0.1', 'localhost'])
-        assert.match(await probe('it', get(host)), /ENOTFOUND|ECONNREFUSED|ECONNRESET|EAI_AGAIN|UND_ERR/, host);
+        assert.match(await probe('it', get(host)), /ENOTFOUND|ECONNREFUSED|ECONNRESET|EAI_AGAIN/, host);
       await ok('install', 'npm:@ada/probe', '--yes', '--name', 'none');
       assert.match(await probe('none', get('api.test')), /ENOTFOUND|EAI_AGAIN|EACCES|EPERM|EAFNOSUPPORT|ENETUNREACH/);
     } finally {
