@@ -177,12 +177,22 @@ const brief = ({ role, blocks, results, ...rest }) => ({
   ...(results && { states: results.map((r) => (r.isError && r.state === 'done' ? 'error' : r.state)) }),
 });
 
+const lines = async (path) => (await readFile(path, 'utf8').catch(() => '')).split('\n').filter(Boolean);
+
+/** What is known of a person whose turn does not end. */
+async function lastOf(place, who) {
+  const log = (await lines(join(place.dir, 'log'))).filter((l) => JSON.parse(l).who === who);
+  const servers = place.replicas.flatMap((r, n) => r.log.split('\n').filter((l) => l.includes(`crowd-${who}"`)).slice(-20).map((l) => `replica ${n}: ${l}`));
+  return ['what was stored last:', ...(await historyOf(place, who)).slice(-3).map((e) => JSON.stringify(e)),
+    'what the person saw last:', ...log.slice(-30), 'what the servers said of it:', ...servers].join('\n');
+}
+
 async function collect(place) {
-  const lines = async (path) => (await readFile(path, 'utf8').catch(() => '')).split('\n').filter(Boolean);
   const histories = {};
   for (let who = 1; who <= place.house.talkers; who++) {
     let list;
-    await until(async () => isOver(list = await historyOf(place, who)), `the end of the turn of ${who}`, 60_000);
+    await until(async () => isOver(list = await historyOf(place, who)), `the end of the turn of ${who}`, 60_000)
+      .catch(async (e) => assert.fail(`${e.message}\n${await lastOf(place, who)}`));
     histories[who] = list.map(brief);
   }
   return {

@@ -57,7 +57,7 @@ function think(model) {
 
 class Talker {
   constructor(who, url) {
-    Object.assign(this, { who, url, n: 0, open: [], heard: new Set(), deciding: new Set(), tabs: [] });
+    Object.assign(this, { who, url, n: 0, open: [], heard: new Set(), deciding: new Map(), tabs: [], left: false });
     for (let tab = 0; tab < (who % TABS_EVERY ? 1 : 2); tab++) this.tabs.push(this.enter(tab));
   }
 
@@ -71,7 +71,7 @@ class Talker {
       socket.ready = false;
       if (why !== 'io server disconnect') return;
       await sleep(1000); // a session that could not be opened: the person tries again
-      if (!over) socket.connect();
+      if (!this.left) socket.connect();
     });
     socket.onAny((name, ...args) => {
       const words = wordsOf(args);
@@ -104,19 +104,25 @@ class Talker {
   }
 
   /** One word in ten is a no. Each tab answers, so many cards get two answers. */
-  async decide(socket, tab, { callId, digest, args }) {
+  async decide(socket, tab, card) {
+    const { callId, digest, args } = card;
+    const key = `${tab} ${callId}`;
     const word = wordsOf(args)[0];
     const approved = numberOf(word) % 10 !== 9;
-    if (this.deciding.has(`${tab} ${callId}`)) return;
-    this.deciding.add(`${tab} ${callId}`);
+    const isOpen = this.deciding.has(key);
+    this.deciding.set(key, isOpen && card);
+    if (isOpen) return;
     log(this.who, tab, 'decided', { word, approved });
-    for (let again = true; again;) {
-      const a = await socket.timeout(ACK_MS).emitWithAck('tool:approval', { callId, approved, digest }).catch(() => undefined);
+    let a;
+    do {
+      if (a) await sleep(500);
+      a = await socket.timeout(ACK_MS).emitWithAck('tool:approval', { callId, approved, digest }).catch(() => undefined);
       log(this.who, tab, 'decision', { word, callId, ...a });
-      again = a?.code === 'state_unavailable';
-      if (again) await sleep(500);
-    }
-    this.deciding.delete(`${tab} ${callId}`); // if asked again, answered again
+    } while (a?.code === 'state_unavailable');
+    const again = this.deciding.get(key);
+    this.deciding.delete(key);
+    // A card that came again before its answer, from the next server, may still be open.
+    if (again && !a?.ok) await this.decide(socket, tab, again);
   }
 
   /** Sent until somebody says what became of it. */
@@ -165,6 +171,7 @@ class Talker {
     const end = Date.now() + ANSWER_MS;
     do await sleep(500);
     while (!(await this.atRest()) && Date.now() < end);
+    this.left = true;
     for (const socket of this.tabs) socket.disconnect();
   }
 }
