@@ -188,15 +188,19 @@ async function lastOf(place, who) {
 }
 
 async function collect(place) {
+  const log = (await lines(join(place.dir, 'log'))).map((l) => JSON.parse(l));
+  const failed = new Set(log.filter((r) => r.what === 'heard' && r.how === 'failure').map((r) => r.word));
+  // A failure of the store is told and not stored; that turn goes on when the conversation is opened again.
+  const isTold = (list) => failed.has(wordsOf(list.findLast((m) => m.role === 'user'))[0]);
   const histories = {};
   for (let who = 1; who <= place.house.talkers; who++) {
     let list;
-    await until(async () => isOver(list = await historyOf(place, who)), `the end of the turn of ${who}`, 60_000)
+    await until(async () => isOver(list = await historyOf(place, who)) || isTold(list), `the end of the turn of ${who}`, 60_000)
       .catch(async (e) => assert.fail(`${e.message}\n${await lastOf(place, who)}`));
     histories[who] = list.map(brief);
   }
   return {
-    log: (await lines(join(place.dir, 'log'))).map((l) => JSON.parse(l)),
+    log,
     histories,
     effects: (await Promise.all([join(place.effects, 'tool'), ...await place.house.written(place)].map(lines))).flat(),
   };
