@@ -1113,7 +1113,7 @@ static void test_memory(void **state)
     assert_int_equal(fds_open(), before);
 }
 
-/* Connects to a name and sends. < 0: refused, maybe before anything was sent. */
+/* Connects to a name and sends. < 0: refused, maybe before that. */
 static int open_name(const char *name, unsigned port, struct mo_span out)
 {
     char ip[MO_IP_TEXT];
