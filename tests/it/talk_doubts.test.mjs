@@ -234,6 +234,23 @@ describe('a decision that may be stored', { skip: missing }, () => {
     assert.match((await tab.event('tool:output'))[0], /stopped/);
   });
 
+  test('a tab that opens sees no card before its call is stored', async (t) => {
+    await decide(await asked(t), true);
+    await tab.event('agent:response');
+    let go;
+    house.model.script.push({ wait: new Promise((done) => (go = done)), calls: [run('echo ran')] });
+    assert.equal((await tab.say('do it again')).ok, true);
+    replica.child.kill('SIGSTOP');
+    go();
+    while (!tab.count('agent:error')) {
+      const late = house.tab({ session: tab.session });
+      assert.deepEqual((await late.ready()).history.pending, []);
+      late.close();
+    }
+    assert.equal(tab.count('tool:approval_required'), 1);
+    await wake();
+  });
+
   test('the end of the time is not stored again and again', async (t) => {
     await asked(t, { approvals: { timeoutSeconds: 2 } });
     replica.child.kill('SIGSTOP');

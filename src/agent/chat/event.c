@@ -550,11 +550,13 @@ static void send_ready(struct chat *c, struct mo_member *m)
     event_send(&ev, c, m, "system:ready");
 }
 
+/* Not before the reply with these calls is stored: mo_chat_calls_begin() tells
+ * them then. */
 static void put_pending(struct mo_jw *w, struct chat *c)
 {
     mo_jw_member_arr(w, "pending");
     mo_list_each_entry (k, &c->calls.list, struct call, node) {
-        if (k->state != MO_CALL_PENDING)
+        if (c->state != CHAT_CALLS || k->state != MO_CALL_PENDING)
             continue;
         mo_jw_obj(w);
         put_call(w, k);
