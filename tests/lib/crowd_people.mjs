@@ -57,7 +57,7 @@ function think(model) {
 
 class Talker {
   constructor(who, url) {
-    Object.assign(this, { who, url, n: 0, open: [], heard: new Set(), deciding: new Map(), tabs: [], left: false });
+    Object.assign(this, { who, url, n: 0, open: [], heard: new Set(), deciding: new Map(), tabs: [], left: false, turn: undefined });
     for (let tab = 0; tab < (who % TABS_EVERY ? 1 : 2); tab++) this.tabs.push(this.enter(tab));
   }
 
@@ -94,9 +94,13 @@ class Talker {
       log(this.who, tab, 'heard', { word, how });
     };
     if (name === 'agent:response') wordsOf(args).forEach((w) => tell(w, 'answer'));
-    if (name === 'agent:error' && this.open.length) tell(this.open[0], 'failure'); // turns end in their order
+    if (name === 'session:entry' && args[0].role === 'user') this.turn = wordsOf(args)[0];
+    // Also of a message that was not acknowledged and is stored; before its entry: turns end in their order.
+    if (name === 'agent:error' && this.turn && !this.heard.has(this.turn)) tell(this.turn, 'failure');
+    else if (name === 'agent:error' && this.open.length) tell(this.open[0], 'failure');
     if (name !== 'session:history') return;
     const list = args[0].messages;
+    this.turn = wordsOf(list.findLast((m) => m.role === 'user'))[0];
     const answered = list.filter((m) => m.role === 'assistant' && !m.blocks.some((b) => b.type === 'call'));
     for (const m of answered) wordsOf(m).forEach((w) => tell(w, 'answer'));
     const last = list.findLastIndex((m) => m.role === 'user');
