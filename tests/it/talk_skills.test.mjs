@@ -223,10 +223,11 @@ test('a changed skill is held back until a person accepts it', async () => {
 
   const said = () => tab.events.filter(([e]) => e === 'system:message').map(([, x]) => x).join('\n');
   let held;
-  do { // the new list may be read after the answer; until then the file is not the listed one
+  await until(async () => { // the new list may be read after the answer; until then the file is not the listed one
     held = await readSkill(tab, { skill: 'releases' });
     assert.equal(held.error, true);
-  } while (/is not what the server one has listed/.test(held.text));
+    return !/is not what the server one has listed/.test(held.text);
+  }, 'the new list');
   assert.match(held.text, /changed this skill/);
   await until(() => /skill releases of one has changed/.test(said()), 'the message');
   const changed = () => tab.events.filter(([e]) => e === 'session:skills').map(([, s]) => find(s.skills, 'one', 'releases')).at(-1);

@@ -57,7 +57,7 @@ function think(model) {
 
 class Talker {
   constructor(who, url) {
-    Object.assign(this, { who, url, n: 0, open: [], heard: new Set(), deciding: new Map(), tabs: [], left: false, turn: undefined });
+    Object.assign(this, { who, url, n: 0, open: [], heard: new Map(), failed: new Set(), deciding: new Map(), tabs: [], turns: [], left: false });
     for (let tab = 0; tab < (who % TABS_EVERY ? 1 : 2); tab++) this.tabs.push(this.enter(tab));
   }
 
@@ -90,21 +90,29 @@ class Talker {
   hear(name, args, tab) {
     const tell = (word, how) => {
       if (this.heard.has(word)) return;
-      this.heard.add(word);
+      this.heard.set(word, how);
       log(this.who, tab, 'heard', { word, how });
     };
     if (name === 'agent:response') wordsOf(args).forEach((w) => tell(w, 'answer'));
-    if (name === 'session:entry' && args[0].role === 'user') this.turn = wordsOf(args)[0];
-    // Also of a message that was not acknowledged and is stored; before its entry: turns end in their order.
-    if (name === 'agent:error' && this.turn && !this.heard.has(this.turn)) tell(this.turn, 'failure');
-    else if (name === 'agent:error' && this.open.length) tell(this.open[0], 'failure');
+    if (name === 'session:entry' && args[0].role === 'user') this.turns[tab] = wordsOf(args)[0];
+    if (name === 'agent:error') this.hearError(args[1].turnId, tab, tell);
     if (name !== 'session:history') return;
     const list = args[0].messages;
-    this.turn = wordsOf(list.findLast((m) => m.role === 'user'))[0];
+    this.turns[tab] = wordsOf(list.findLast((m) => m.role === 'user'))[0];
     const answered = list.filter((m) => m.role === 'assistant' && !m.blocks.some((b) => b.type === 'call'));
     for (const m of answered) wordsOf(m).forEach((w) => tell(w, 'answer'));
     const last = list.findLastIndex((m) => m.role === 'user');
     if (last >= 0 && list.slice(last).some((m) => m.role === 'note')) wordsOf(list[last]).forEach((w) => tell(w, 'failure'));
+  }
+
+  /** Of the message that the tab saw last, acknowledged or not, unless that has its
+   *  answer: turns end in their order. Every tab hears it. */
+  hearError(turn, tab, tell) {
+    if (this.failed.has(turn)) return;
+    this.failed.add(turn);
+    const word = this.turns[tab];
+    if (word && this.heard.get(word) !== 'answer') tell(word, 'failure');
+    else if (this.open.length) tell(this.open[0], 'failure');
   }
 
   /** One word in ten is a no. Each tab answers, so many cards get two answers. */
