@@ -242,13 +242,18 @@ describe('a decision that may be stored', { skip: missing }, () => {
     assert.equal((await tab.say('do it again')).ok, true);
     replica.child.kill('SIGSTOP');
     go();
-    while (!tab.count('agent:error')) {
+    while (!tab.count('system:message')) {
       const late = house.tab({ session: tab.session });
       assert.deepEqual((await late.ready()).history.pending, []);
       late.close();
     }
     assert.equal(tab.count('tool:approval_required'), 1);
     await wake();
+    const [later] = await tab.event('tool:approval_required', 2); // Redis has had it since
+    await decide(later, true);
+    await tab.event('agent:response', 2);
+    const { body } = await house.get(`/api/sessions/${tab.session}/history`);
+    assert.deepEqual(body.messages.map((m) => m.role).slice(4), ['user', 'assistant', 'tool', 'assistant']);
   });
 
   test('the end of the time is not stored again and again', async (t) => {

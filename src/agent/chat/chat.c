@@ -18,6 +18,7 @@
 #include "agent/chat/readers.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/skills.h"
+#include "agent/chat/sure_write.h"
 #include "agent/chat/titles.h"
 #include "agent/chat/tools_off.h"
 #include "agent/chat/turn.h"
@@ -307,6 +308,7 @@ void mo_chat_finish(struct chat *c, const char *reason,
     mo_load_tools_stop(c);
     mo_chat_calls_cancel(c);
     end_members(c, reason, why);
+    mo_sure_write_stop(c);
     mo_chat_settle(c);
 }
 
@@ -437,5 +439,6 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_later_init(&c->later, settle_later);
     mo_later_init(&c->soon, mo_write_ahead_ask);
     mo_timer_init(&c->calls.expiry, mo_chat_calls_expire);
+    mo_sure_write_init(c);
     return c;
 }

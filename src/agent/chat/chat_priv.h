@@ -13,6 +13,7 @@
 #include "agent/chat/chat.h"
 #include "agent/chat/chat_mode.h"
 #include "agent/chat/session_memory.h"
+#include "agent/chat/sure_write.h"
 #include "agent/chat/tally.h"
 #include "agent/chat/turn.h"
 #include "base/map.h"
@@ -163,6 +164,7 @@ struct chat {
     struct doubt *settling; /* the store is asked about it; or NULL */
 
     struct turn turn;
+    struct sure_writing sure; /* the entry that the turn waits for */
     struct step_calls calls;
     struct mo_later later; /* runs on_later() from the loop */
     struct mo_later soon;  /* runs mo_write_ahead_ask() */

@@ -14,6 +14,7 @@
 #include "agent/chat/images.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/script_tools.h"
+#include "agent/chat/sure_write.h"
 #include "agent/chat/titles.h"
 #include "agent/chat/tool_tokens.h"
 #include "agent/chat/tools_off.h"
@@ -80,21 +81,33 @@ void mo_turn_end(struct chat *c)
     mo_chat_settle(c);
 }
 
-static int write_entry(struct chat *c, const struct mo_buf *doc,
-                       chat_written *done, void *arg, struct mo_err *e)
+/* arg: its document. */
+static int put_entry(struct chat *c, void *arg, chat_written *done,
+                     struct mo_err *e)
 {
+    const struct mo_buf *doc = arg;
     struct mo_write w = {.kind = MO_WRITE_ENTRY, .at = mo_wall_ms()};
     struct mo_json_doc parsed;
     mo_autobuf struct mo_buf words = {.max = MO_ENTRY_MAX};
-    int rc = mo_buf_err(doc);
 
-    if (rc < 0)
-        return mo_fail(e, rc, "conversation entry");
     if (mo_json_parse(mo_buf_view(doc), 0, &parsed, NULL) == 0)
         mo_entry_words(&words, parsed.root);
     w.doc = mo_buf_view(doc);
     w.text = mo_buf_view(&words);
-    return mo_chat_write(c, &w, 1, done, arg, e);
+    return mo_chat_write(c, &w, 1, done, NULL, e);
+}
+
+static int write_entry(struct chat *c, struct mo_buf *doc, chat_written *done,
+                       struct mo_err *e)
+{
+    if (mo_buf_err(doc) < 0)
+        return mo_fail(e, mo_buf_err(doc), "conversation entry");
+    return mo_sure_write(c,
+                         &(struct sure_write){.doc = mo_buf_view(doc),
+                                              .write = put_entry,
+                                              .done = done,
+                                              .arg = doc},
+                         e);
 }
 
 /* A document that is being written; it is appended when it is stored. */
@@ -131,7 +144,7 @@ static void write_last_entry(struct chat *c, struct mo_buf *doc)
 
     if (c->state == CHAT_ASKING)
         mo_chat_move(c, CHAT_KEEPING);
-    if (doc == NULL || write_entry(c, doc, on_last_entry, doc, &e) < 0) {
+    if (doc == NULL || write_entry(c, doc, on_last_entry, &e) < 0) {
         doc_free(doc);
         mo_turn_end(c);
     }
@@ -211,7 +224,10 @@ static void on_reply_stored(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct reply *r = arg;
 
-    if (why) {
+    if (c->state == CHAT_ENDING) {
+        mo_chat_calls_drop(c);
+        mo_chat_settle(c);
+    } else if (why) {
         mo_chat_calls_drop(c);
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
         mo_turn_end(c);
@@ -236,13 +252,28 @@ static void on_reply_stored(struct chat *c, void *arg, const struct mo_err *why)
 _Static_assert(MO_LLM_CALLS_MAX + 1 <= MO_STORE_BATCH_MAX,
                "a reply and all of its calls are one batch");
 
+/* The reply and its calls, in one batch. */
+static int put_reply(struct chat *c, void *arg, chat_written *done,
+                     struct mo_err *e)
+{
+    struct reply *r = arg;
+    struct mo_write w[MO_LLM_CALLS_MAX + 1];
+    mo_autobuf struct mo_buf docs = {.max = MO_LLM_REPLY_MAX * 2};
+    size_t n = 1;
+
+    w[0] = (struct mo_write){.kind = MO_WRITE_ENTRY,
+                             .doc = mo_buf_view(&r->doc),
+                             .text = mo_buf_view(&r->text),
+                             .at = mo_wall_ms()};
+    n += mo_chat_calls_writes(c, w + n, &docs);
+    return mo_buf_err(&docs) ? mo_fail(e, docs.err, "the model's calls")
+                             : mo_chat_write(c, w, n, done, NULL, e);
+}
+
 static int store_reply(struct chat *c, struct reply *r,
                        const struct mo_llm_reply *from, struct mo_err *e)
 {
-    struct mo_write w[MO_LLM_CALLS_MAX + 1];
-    mo_autobuf struct mo_buf docs = {.max = MO_LLM_REPLY_MAX * 2};
     const struct mo_tool_tokens tools = mo_tool_tokens_count(c);
-    size_t n = 1;
     int rc = 0;
 
     mo_buf_init(&r->doc, MO_LLM_REPLY_MAX * 2);
@@ -254,16 +285,16 @@ static int store_reply(struct chat *c, struct reply *r,
     r->stop = from->stop;
     r->calls = from->ncalls > 0;
     rc = mo_chat_calls_take(c, from, e);
-    w[0] = (struct mo_write){.kind = MO_WRITE_ENTRY,
-                             .doc = mo_buf_view(&r->doc),
-                             .text = from->text,
-                             .at = mo_wall_ms()};
-    if (rc == 0) {
-        n += mo_chat_calls_writes(c, w + n, &docs);
-        rc = mo_buf_err(&docs) ? mo_fail(e, docs.err, "the model's calls") : 0;
-    }
+    mo_buf_pass_err(&r->doc, &r->text);
+    if (rc == 0 && mo_buf_err(&r->doc))
+        rc = mo_fail(e, r->doc.err, "the model's reply");
     if (rc == 0)
-        rc = mo_chat_write(c, w, n, on_reply_stored, r, e);
+        rc = mo_sure_write(c,
+                           &(struct sure_write){.doc = mo_buf_view(&r->doc),
+                                                .write = put_reply,
+                                                .done = on_reply_stored,
+                                                .arg = r},
+                           e);
     return rc;
 }
 
@@ -431,7 +462,7 @@ void mo_turn_summary(struct chat *c, struct mo_buf *doc)
     mo_fail(&e, MO_ENOMEM, "out of memory");
     if (doc) {
         mo_chat_move(c, CHAT_KEEPING);
-        if (write_entry(c, doc, on_summary_stored, doc, &e) == 0)
+        if (write_entry(c, doc, on_summary_stored, &e) == 0)
             return;
         doc_free(doc);
     }

@@ -35,6 +35,7 @@
 #include "agent/chat/images.h"
 #include "agent/chat/script_calls.h"
 #include "agent/chat/session_memory.h"
+#include "agent/chat/sure_write.h"
 #include "agent/chat/turn.h"
 
 #define COPY_MAX (4 * MO_LLM_REPLY_MAX)
@@ -175,26 +176,30 @@ static void entry_lost(struct chat *c)
     }
 }
 
-/* Writes the entry after the n writes in v, which has room for it, and adds it
- * to memory. */
-static int write_entry(struct chat *c, struct entry *en, struct mo_write *v,
-                       size_t n, chat_written *done, void *arg,
-                       struct mo_err *e)
+/* Adds the entry to memory and writes it with w->write() or, if the turn does
+ * not end without it, surely. */
+static int write_entry(struct chat *c, struct entry *en, struct sure_write *w,
+                       bool surely, struct mo_err *e)
 {
     int rc = 0;
 
-    v[n].kind = MO_WRITE_ENTRY;
-    v[n].doc = mo_json_text(en->doc);
-    v[n].at = mo_wall_ms();
-    rc = mo_chat_write(c, v, n + 1, done, arg, e);
-    if (rc < 0) {
-        mo_free(en);
-        return rc;
-    }
     mo_chat_entries_add(c, en);
     c->transcript.unkept = en;
-    mo_loop_soon(c->agent->loop, &c->soon);
-    return 0;
+    w->doc = mo_json_text(en->doc);
+    rc = surely ? mo_sure_write(c, w, e) : w->write(c, w->arg, w->done, e);
+    if (rc < 0)
+        mo_chat_entries_lost(c, mo_take_ptr(&c->transcript.unkept));
+    else
+        mo_loop_soon(c->agent->loop, &c->soon);
+    return rc;
+}
+
+/* The entry as the last write of a batch. */
+static struct mo_write write_unkept(const struct chat *c)
+{
+    return (struct mo_write){.kind = MO_WRITE_ENTRY,
+                             .doc = mo_json_text(c->transcript.unkept->doc),
+                             .at = mo_wall_ms()};
 }
 
 static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
@@ -299,32 +304,47 @@ static void on_message_written(struct chat *c, void *arg,
 }
 
 /* An edited message is one batch with the mark of its branch. */
+static int put_message(struct chat *c, void *arg, chat_written *done,
+                       struct mo_err *e)
+{
+    const struct message *m = c->turn.saying;
+    struct mo_write w[2] = {{.at = 0}};
+    mo_autobuf struct mo_buf mark = {.max = 256};
+    size_t n = 0;
+
+    (void)arg;
+    if (m->is_edit) {
+        mo_branch_mark(&mark, m->to);
+        w[n++] = (struct mo_write){.kind = MO_WRITE_ENTRY,
+                                   .doc = mo_buf_view(&mark),
+                                   .at = mo_wall_ms()};
+    }
+    w[n] = write_unkept(c);
+    w[n].text = mo_span(m->text, m->n);
+    w[n].again = m->again;
+    return mo_buf_err(&mark) ? mo_fail(e, mark.err, "the mark of a branch")
+                             : mo_chat_write(c, w, n + 1, done, NULL, e);
+}
+
 static int write_message(struct chat *c, struct message *m, struct mo_err *e)
 {
-    struct mo_write w[2] = {{.at = 0}};
-    mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX}, mark = {.max = 256};
+    mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
     struct mo_span text = mo_span(m->text, m->n);
-    bool again = m->stored ? m->again : !m->is_edit && mo_doubts_know(c, m);
+    struct sure_write w = {.write = put_message, .done = on_message_written};
     struct entry *en = NULL;
-    size_t n = 0;
+
+    if (!m->stored)
+        m->again = !m->is_edit && mo_doubts_know(c, m);
 
     if (m->is_auto)
         mo_entry_auto(&doc, mo_span_cstr(m->id), mo_span_cstr(m->by), text);
     else
         mo_entry_said(&doc, mo_span_cstr(m->id), mo_span_cstr(m->by), text,
                       mo_chat_images_blocks(c));
-    if (m->is_edit) {
-        mo_branch_mark(&mark, m->to);
+    if (m->is_edit)
         mo_branch_cut(c, m->to);
-        w[n++] = (struct mo_write){.kind = MO_WRITE_ENTRY,
-                                   .doc = mo_buf_view(&mark),
-                                   .at = mo_wall_ms()};
-    }
-    w[n].text = text;
-    w[n].again = again;
-    mo_buf_pass_err(&doc, &mark);
     en = make_entry(&doc, e);
-    return en ? write_entry(c, en, w, n, on_message_written, NULL, e) : e->code;
+    return en ? write_entry(c, en, &w, m->stored, e) : e->code;
 }
 
 void mo_turn_next(struct chat *c)
@@ -387,29 +407,32 @@ static void on_results_written(struct chat *c, void *arg,
     entry_stored(c);
 }
 
-/* The last outcome, its audit row and the results, in one batch. */
+/* The last outcome, its audit row and the results, in one batch. arg: the call
+ * with that outcome, or NULL. */
+static int put_results(struct chat *c, void *arg, chat_written *done,
+                       struct mo_err *e)
+{
+    struct mo_write w[MO_OUTCOME_WRITES + 1] = {{.at = 0}};
+    mo_autobuf struct mo_buf outcome = {.max = MO_STORE_DOC_MAX};
+    mo_autobuf struct mo_buf words = {.max = MO_ENTRY_MAX};
+    size_t n = arg ? mo_chat_calls_outcome(arg, w, &outcome) : 0;
+
+    if (mo_buf_err(&outcome))
+        return mo_fail(e, outcome.err, "results of the calls");
+    mo_entry_words(&words, c->transcript.unkept->doc);
+    w[n] = write_unkept(c);
+    w[n].text = mo_buf_view(&words);
+    return mo_chat_write(c, w, n + 1, done, NULL, e);
+}
+
 static int write_results(struct chat *c, const struct mo_buf *doc,
                          struct call *last, struct mo_err *e)
 {
-    struct mo_write w[MO_OUTCOME_WRITES + 1] = {{.at = 0}};
+    struct sure_write w = {
+        .write = put_results, .done = on_results_written, .arg = last};
     struct entry *en = make_entry(doc, e);
-    mo_autobuf struct mo_buf outcome = {.max = MO_STORE_DOC_MAX};
-    mo_autobuf struct mo_buf words = {.max = MO_ENTRY_MAX};
-    size_t n = 0;
-    int rc = en ? 0 : e->code;
 
-    if (last)
-        n = mo_chat_calls_outcome(last, w, &outcome);
-    if (rc == 0 && mo_buf_err(&outcome))
-        rc = mo_fail(e, mo_buf_err(&outcome), "results of the calls");
-    if (rc == 0) {
-        mo_entry_words(&words, en->doc);
-        w[n].text = mo_buf_view(&words);
-        rc = write_entry(c, en, w, n, on_results_written, last, e);
-    } else {
-        mo_free(en);
-    }
-    return rc;
+    return en ? write_entry(c, en, &w, true, e) : e->code;
 }
 
 /* Calls of scripts are beside the results: no model is sent them. */
