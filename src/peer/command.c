@@ -73,9 +73,12 @@ static void unsend(struct command *c)
     mo_wire_set_again(c->frame);
 }
 
+/* A decision that was sent before may be the reason why it is refused now. One
+ * that could not be stored says that itself, and may be sent again. */
 static void take_answer(struct command *c, const struct mo_ack *a)
 {
-    if (!a->ok && c->again && c->kind == MO_WIRE_DECIDE)
+    if (!a->ok && c->again && c->kind == MO_WIRE_DECIDE &&
+        strcmp(a->code, "state_unavailable") != 0)
         answer_unknown(c);
     else
         answer(c, a);
