@@ -73,8 +73,7 @@ function checkPerson(who, rows, history, runs, say) {
     if (!of('sent').some((s) => s.word === t.word)) say(`${t.word} is stored and was never sent`);
     if (t.strange) say(`the answer to ${t.word} speaks of ${t.strange}`);
     if (t.answers > 1) say(`${t.word} was answered ${t.answers} times`);
-    const told = of('heard').some((h) => h.word === t.word && h.how === 'failure');
-    if (!t.answers && !t.failures && !told) say(`${t.word} has neither an answer nor a failure`);
+    if (!t.answers && !t.failures) say(`${t.word} has neither an answer nor a failure in its history`);
     if (t.states.includes('done') && runs(t.word) !== 1) say(`the call of ${t.word} is said to be done and ran ${runs(t.word)} times`);
     if (t.states.includes('rejected') && runs(t.word)) say(`the call of ${t.word} was rejected and ran`);
   }

@@ -171,8 +171,7 @@ class Talker {
     }
   }
 
-  /** A turn whose failure was told goes on when its server finds the store again,
-   *  and may ask for a decision. */
+  /** A turn that waits for the store goes on, and may ask for a decision. */
   async atRest() {
     return isOver(await historyOf({ url: this.url, tokens }, this.who).catch(() => [{}]));
   }
