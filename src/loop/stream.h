@@ -77,6 +77,10 @@ bool mo_stream_is_own_user(const struct mo_stream *s);
  * answering without a word (power, network), the stream is closed about `ms`
  * later, whether or not anything is sent. Nothing on other streams. */
 void mo_stream_notice_loss(struct mo_stream *s, unsigned ms);
+/* Of a TCP connection, before it is wrapped: closing it resets it, so bytes
+ * that the peer has not received by then never arrive. Without that the kernel
+ * goes on sending them for minutes. Nothing on other streams. */
+void mo_stream_drop_unsent(struct mo_stream *s);
 
 /* Wrap a connected fd (socket or pipe end); the stream owns it from then on,
  * also on failure. rfd is for reading, wfd for writing: equal if one descriptor

@@ -442,16 +442,35 @@ int mo_stream_from_fds(struct mo_loop *l, int rfd, int wfd,
     return 0;
 }
 
-/* The kernel asks an idle peer every ms / 3, and gives up after ms without an
- * answer to that or to data (TCP_USER_TIMEOUT stands for the count of both). */
-void mo_stream_notice_loss(struct mo_stream *s, unsigned ms)
+/* -1: it is no TCP connection of its own. */
+static int tcp_socket_of(const struct mo_stream *s)
 {
-    struct uvs *u = mo_container_of(s, struct uvs, s);
-    const int on = 1, s3 = ms < 3000 ? 1 : (int)(ms / 3000);
+    const struct uvs *u = mo_container_of(s, struct uvs, s);
     int fd = -1;
 
     if (s->ops->tls || !u->has_r || u->r.stream.type != UV_TCP ||
         uv_fileno((const uv_handle_t *)&u->r, &fd) < 0)
+        return -1;
+    return fd;
+}
+
+void mo_stream_drop_unsent(struct mo_stream *s)
+{
+    const struct linger now = {.l_onoff = 1, .l_linger = 0};
+    int fd = tcp_socket_of(s);
+
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
+/* The kernel asks an idle peer every ms / 3, and gives up after ms without an
+ * answer to that or to data (TCP_USER_TIMEOUT stands for the count of both). */
+void mo_stream_notice_loss(struct mo_stream *s, unsigned ms)
+{
+    const int on = 1, s3 = ms < 3000 ? 1 : (int)(ms / 3000);
+    int fd = tcp_socket_of(s);
+
+    if (fd < 0)
         return;
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &s3, sizeof(s3));

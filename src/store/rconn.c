@@ -409,6 +409,8 @@ static void on_dialled(void *ctx, struct mo_stream *s, const struct mo_err *why)
         mo_stream_close(s, NULL);
         s = NULL;
     }
+    if (s) /* a write that was given up must not happen minutes later */
+        mo_stream_drop_unsent(s);
     if (s && c->conf->tls)
         rc = mo_tls_wrap(c->conf->tls, s, false, name, &s, &c->why);
     if (s && rc == 0) {

@@ -1,6 +1,8 @@
 /* Loop, timers, streams, listening and dialling on real sockets. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -409,6 +411,60 @@ static void peer_reset_is_reported_once(void **state)
     mo_loop_free(l);
 }
 
+/* Two ends of a TCP connection. */
+static void tcp_pair(int fd[2])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(at);
+    int ls = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(ls, (struct sockaddr *)&at, n), 0);
+    assert_int_equal(listen(ls, 1), 0);
+    assert_int_equal(getsockname(ls, (struct sockaddr *)&at, &n), 0);
+    fd[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd[0], (struct sockaddr *)&at, n), 0);
+    fd[1] = accept4(ls, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(fd[1] >= 0);
+    assert_int_equal(close(ls), 0);
+}
+
+/* How a connection ends for the peer that has not read yet: 0 or an errno. */
+static int end_for_peer(bool drops)
+{
+    struct mo_loop *l = loop_new();
+    struct mo_stream *s;
+    struct mo_err e;
+    struct end a;
+    char some[16];
+    ssize_t n;
+    int fd[2];
+
+    tcp_pair(fd);
+    assert_int_equal(mo_stream_from_fds(l, fd[0], fd[0], &s, &e), 0);
+    end_init(&a, s);
+    if (drops)
+        mo_stream_drop_unsent(a.s);
+    assert_int_equal(mo_stream_write(a.s, MO_SPAN("x")), 0);
+    mo_stream_close(a.s, NULL);
+    mo_loop_run(l);
+    do
+        n = read(fd[1], some, sizeof(some));
+    while (n > 0);
+    n = n < 0 ? errno : 0;
+    assert_int_equal(close(fd[1]), 0);
+    mo_buf_fini(&a.got);
+    mo_loop_free(l);
+    return (int)n;
+}
+
+static void unsent_bytes_are_dropped_if_asked(void **state)
+{
+    (void)state;
+    assert_int_equal(end_for_peer(false), 0);
+    assert_int_equal(end_for_peer(true), ECONNRESET);
+}
+
 static void pipe_pair_is_one_stream(void **state)
 {
     unsigned before = fds_open();
@@ -619,6 +675,7 @@ int main(void)
         cmocka_unit_test(leave_sends_the_queue_only),
         cmocka_unit_test(half_close_still_reads),
         cmocka_unit_test(peer_reset_is_reported_once),
+        cmocka_unit_test(unsent_bytes_are_dropped_if_asked),
         cmocka_unit_test(pipe_pair_is_one_stream),
         cmocka_unit_test(tcp_and_unix_meet),
         cmocka_unit_test(dial_fails_with_a_reason),
