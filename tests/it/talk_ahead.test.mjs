@@ -109,6 +109,27 @@ test('an outcome that cannot be kept does not end the turn: the results have it'
   });
 });
 
+test('an outcome that was not kept is, with the results, and the arguments go', async () => {
+  await live({ ...ALLOWED, audit: { arguments: false } }, async (house) => {
+    const tab = house.tab();
+    await tab.ready();
+    house.model.script.push({ calls: [after('one'), after('two')] }, { text: 'the end' });
+    await tab.say('do it');
+    const db = open(house);
+    const move = (from, to) => db.prepare('UPDATE call SET state = ? WHERE state = ? AND n = (SELECT min(n) FROM call)').run(to, from).changes;
+    await until(() => move(2, 3) === 1, 'the first runs');
+    house.go('one');
+    await until(() => /the outcome of a call is not stored/.test(house.server.log), 'it is refused');
+    assert.equal(move(3, 2), 1);
+    house.go('two');
+    await tab.event('agent:response');
+    const rows = () => db.prepare('SELECT state, doc FROM call').all().map((r) => [r.state, 'args' in JSON.parse(r.doc)]);
+    await until(() => rows().every(([, has]) => !has), 'the arguments are gone');
+    assert.deepEqual(rows(), [[3, false], [3, false]]);
+    db.close();
+  });
+});
+
 test('a message in line that cannot be kept in its turn comes before the next', async () => {
   await live(ALLOWED, async (house) => {
     const tab = house.tab();

@@ -341,7 +341,9 @@ void mo_chat_calls_strip(struct chat *c, const struct call *last)
         put_call_doc(&docs, k, true);
         w[n] = (struct mo_write){.kind = MO_WRITE_MOVE,
                                  .id = mo_span_cstr(k->key),
-                                 .from = MO_CALL_BIT(k->state),
+                                 /* running: its outcome was not stored */
+                                 .from = MO_CALL_BIT(k->state) |
+                                         MO_CALL_BIT(MO_CALL_RUNNING),
                                  .to = k->state};
         at[++n] = docs.len;
     }
