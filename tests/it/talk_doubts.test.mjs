@@ -108,6 +108,32 @@ describe('a message that may be stored', { skip: missing }, () => {
     assert.deepEqual(await texts(), ['first', 'ok', 'second', 'to the second']);
   });
 
+  /** It waits behind a turn, and is stored as such. */
+  for (const [when, wait] of [['while the history is read', () => {}], ['after its answer', (last) => until(last, 'its answer')]])
+    test(`in line, is known to the process that takes the conversation over, ${when}`, async () => {
+      let go;
+      house.model.script.push({ wait: new Promise((done) => (go = done)), text: 'never heard of' });
+      await say(a, 'second');
+      replica.child.kill('SIGSTOP');
+      assert.equal((await b.say('third')).code, 'state_unavailable');
+      await house.kill();
+      go();
+      replica.child.kill('SIGCONT');
+      await waitFor('the replica follows', connected);
+      house.model.script.length = 0;
+      house.model.script.push({ text: 'to the second' }, { text: 'to the third' });
+      await house.up();
+      b = house.tab({ session: a.session });
+      if (when === 'after its answer') await b.ready();
+      await wait(async () => (await texts()).at(-1) === 'to the third');
+      await say(b, 'third');
+      await until(async () => (await texts()).at(-1) === 'to the third', 'both answers');
+      assert.deepEqual(await texts(), ['first', 'ok', 'second', 'to the second', 'third', 'to the third']);
+      house.model.script.push({ text: 'to the same words' });
+      await say(b, 'third'); // a message of its own
+      await until(async () => (await texts()).at(-1) === 'to the same words', 'its answer');
+    });
+
   test('is forgotten if it is not there', async () => {
     replica.child.kill('SIGSTOP');
     const said = await b.say('second');

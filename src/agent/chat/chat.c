@@ -106,6 +106,7 @@ void mo_chat_resume(struct chat *c)
     struct mo_err e;
 
     mo_chat_recall_asker(c);
+    mo_chat_queue_restored(c);
     if (role == MO_ENTRY_USER)
         mo_doubts_resumed(c, last);
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {

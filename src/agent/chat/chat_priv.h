@@ -48,6 +48,7 @@ struct message { /* a user message in the queue */
     struct ack ack;
     bool writing; /* as a queued entry, at the moment */
     bool stored;  /* as a queued entry, and acknowledged */
+    uint64_t at;  /* when it was stored, if it was read again: wall ms */
     bool again;   /* whether the store has its user entry is unknown */
     bool is_auto; /* the program's words: branching.c */
     bool is_edit; /* it follows the entry `to`, on a branch of its own */

@@ -151,19 +151,39 @@ static void acknowledge_waiting(struct chat *c, struct doubt *d)
         forget(c, d);
 }
 
+/* at: when it was stored, wall ms. */
+static struct doubt *doubt_found(struct chat *c, uint64_t at,
+                                 struct mo_span text)
+{
+    struct doubt *d = at + DOUBT_MS < mo_wall_ms() ? NULL : doubt_new(c, text);
+
+    if (d)
+        d->found = true;
+    return d;
+}
+
 void mo_doubts_resumed(struct chat *c, const struct entry *en)
 {
     mo_autobuf struct mo_buf text = {.max = MO_CHAT_TEXT_MAX};
     struct doubt *d = NULL;
 
-    if (en->at + DOUBT_MS < mo_wall_ms() || mo_entry_text(en->doc, &text) < 0)
-        return;
-    d = doubt_new(c, mo_buf_view(&text));
+    if (mo_entry_text(en->doc, &text) == 0)
+        d = doubt_found(c, en->at, mo_buf_view(&text));
     if (d == NULL)
         return;
     (void)mo_json_str_copy(mo_json_get(en->doc, "id"), d->id, sizeof(d->id));
     (void)mo_json_str_copy(mo_json_get(en->doc, "by"), d->by, sizeof(d->by));
-    d->found = true;
+    acknowledge_waiting(c, d);
+}
+
+void mo_doubts_restored(struct chat *c, const struct message *m)
+{
+    struct doubt *d = doubt_found(c, m->at, mo_span(m->text, m->n));
+
+    if (d == NULL)
+        return;
+    memcpy(d->id, m->id, sizeof(d->id));
+    memcpy(d->by, m->by, sizeof(d->by));
     acknowledge_waiting(c, d);
 }
 

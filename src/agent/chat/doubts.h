@@ -10,7 +10,8 @@
  *      forgotten.
  *
  * A process that takes a conversation over does not know what senders were told
- * before. So the message whose turn it resumes counts as one of these, too.
+ * before. So the message whose turn it resumes, and those that wait behind it,
+ * count as one of these, too.
  *
  * Limit: DOUBTS_MAX; then the oldest is forgotten. */
 #ifndef MO_AGENT_CHAT_DOUBTS_H
@@ -19,7 +20,7 @@
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/entries.h"
 
-#define DOUBTS_MAX MO_CHAT_QUEUE_MAX
+#define DOUBTS_MAX (MO_CHAT_QUEUE_MAX + 1)
 #define DOUBT_MS   60000
 
 /* m may be stored: as the entry that begins a turn, or as a waiting one. It is
@@ -27,7 +28,7 @@
 void mo_doubts_add(struct chat *c, const struct message *m, bool begins);
 /* True if m is a message in doubt, sent again; then it gets its id. */
 bool mo_doubts_know(struct chat *c, struct message *m);
-/* The message is stored, and acknowledged. */
+/* The message is stored now, and acknowledged. */
 void mo_doubts_over(struct chat *c, const struct message *m);
 /* True: the words are those of a message that was found in the store. It is
  * acknowledged. */
@@ -36,8 +37,10 @@ bool mo_doubts_was_said(struct chat *c, const char *by, struct mo_span text,
 /* Before the turn of m begins. True: the store is asked first; the chat is
  * settled again then. */
 bool mo_doubts_settle(struct chat *c, const struct message *m);
-/* The turn of this user entry is resumed after a restart. */
+/* After a restart: the turn of this user entry is resumed; this message waits.
+ */
 void mo_doubts_resumed(struct chat *c, const struct entry *en);
+void mo_doubts_restored(struct chat *c, const struct message *m);
 void mo_doubts_drop(struct chat *c);
 
 #endif

@@ -124,6 +124,7 @@ void mo_chat_queue_store(struct chat *c);
 /* While the history is read, oldest first: true if this is a queued entry,
  * which is in the queue now. */
 bool mo_chat_queue_restore(struct chat *c, const struct entry *en);
+void mo_chat_queue_restored(struct chat *c); /* all of it is read */
 void mo_chat_queue_drop(struct chat *c);
 
 #endif

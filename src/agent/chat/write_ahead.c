@@ -291,7 +291,8 @@ static void on_message_written(struct chat *c, void *arg,
             mo_doubts_add(c, m, true);
         entry_lost(c);
     } else {
-        mo_doubts_over(c, m);
+        if (!m->stored) /* else it was acknowledged, or is still in doubt */
+            mo_doubts_over(c, m);
         mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"",
                       c->turn.id, m->id);
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
@@ -565,6 +566,7 @@ static struct message *read_message(const struct entry *en)
         (void)mo_json_str_copy(mo_json_get(en->doc, "by"), m->by,
                                sizeof(m->by));
         m->stored = true;
+        m->at = en->at;
         m->n = text.len;
         memcpy(m->text, text.p, text.len);
     }
@@ -609,4 +611,16 @@ bool mo_chat_queue_restore(struct chat *c, const struct entry *en)
     if (m)
         put_back(c, m);
     return true;
+}
+
+void mo_chat_queue_restored(struct chat *c)
+{
+    /* Those said since the start are behind the stored ones, and may go. */
+    for (struct mo_list *at = c->queue.next; at != &c->queue; at = at->next) {
+        const struct message *m = mo_container_of(at, struct message, node);
+
+        if (!m->stored)
+            break;
+        mo_doubts_restored(c, m);
+    }
 }
