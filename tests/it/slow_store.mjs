@@ -24,23 +24,34 @@ function lock(house) {
   } };
 }
 
-/** f(house, hold) in a house of its own; what is still held then is let go. */
+/** f(house, hold) in a house of its own; what is still held then is let go. Where
+ *  this machine stalls for so long that a lease ends meanwhile, it is done again. */
 export async function live(config, f, oneProcess) {
+  for (let left = 3; await lostLease(config, f, oneProcess, --left); );
+}
+
+/** True: f failed, and a lease was lost. */
+async function lostLease(config, f, oneProcess, left) {
   const dir = await mkdtemp(join(tmpdir(), 'mo-talk-'));
   mkdirSync(join(dir, 'seen'), { mode: 0o755 });
   const house = await House.start({ env: ENV, dir, oneProcess, config: {
     sandbox: { driver: 'native', warm: 0, mounts: [`${dir}/seen:/seen`] }, ...config } });
   house.go = (name) => writeFileSync(join(dir, 'seen', name), '');
   const held = [];
+  let failed;
   try {
     await f(house, () => {
       held.push(lock(house));
       return held.at(-1);
     });
-  } finally {
-    for (const l of held) l.release();
-    await house.stop();
+  } catch (e) {
+    failed = e;
   }
+  for (const l of held) l.release();
+  const ended = await house.stop().then(() => undefined, (e) => e);
+  const lost = failed && left > 0 && /lease lost/.test(house.server.log);
+  if (!lost && (failed ?? ended)) throw failed ?? ended;
+  return lost;
 }
 /** A command that ends after house.go(name). */
 export const after = (name, then = 'true') => run(`until [ -e /seen/${name} ]; do sleep 0.05; done; ${then}`);

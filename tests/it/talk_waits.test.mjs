@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { until, within } from './server.mjs';
-import { after, ALLOWED, live } from './slow_store.mjs';
+import { after, ALLOWED, live as liveIn } from './slow_store.mjs';
 import { run } from './talk_kit.mjs';
 
 const WAITS = /The state store does not answer. The conversation goes on when it does/;
@@ -15,11 +15,22 @@ const waits = async (tab, n = 1) => assert.match((await tab.event('system:messag
 const historyOf = async (house, tab) => (await house.get(`/api/sessions/${tab.session}/history`)).body.messages;
 const roles = async (house, tab) => (await historyOf(house, tab)).map((m) => m.role);
 
-/** An answer that the model gives at go(). */
+/** An answer that the model gives at go(), or when the test is over. */
+const gates = [];
 function later(reply) {
   let go;
-  return [{ ...reply, wait: new Promise((done) => (go = done)) }, () => go()];
+  const wait = new Promise((done) => (go = done));
+  gates.push(go);
+  return [{ ...reply, wait }, go];
 }
+
+const live = (config, f, oneProcess) => liveIn(config, async (...args) => {
+  try {
+    await f(...args);
+  } finally {
+    for (const go of gates.splice(0)) go();
+  }
+}, oneProcess);
 
 /** The server is stopped while conversations are open, then the store is free. */
 async function end(house, slow) {
