@@ -117,7 +117,7 @@ static void end_conn(struct conn *c, const char *reason)
     if (c->dial)
         mo_dial_cancel(c->dial);
     if (c->in) {
-        mo_egress_set_reset(c->in_fd);
+        mo_socket_drop_unsent(c->in_fd);
         mo_stream_close(c->in, &why);
     }
     if (c->out)
@@ -797,7 +797,7 @@ void mo_egress_conns_reset(struct mo_egress *x)
 
         mo_list_push(&x->conns, &c->node);
         if (c->in) /* also one that is about to finish */
-            mo_egress_set_reset(c->in_fd);
+            mo_socket_drop_unsent(c->in_fd);
         if (!c->ended) {
             end_conn(c, "the box has ended");
             continue;

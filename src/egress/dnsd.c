@@ -191,7 +191,7 @@ void mo_egress_dns_accept(struct mo_egress *x, int fd)
     struct mo_stream *s;
 
     if (x->ndns >= CONNS_MAX || fd >= x->fd_max) {
-        mo_egress_set_reset(fd);
+        mo_socket_drop_unsent(fd);
         mo_close_fd(&fd);
     } else if (mo_stream_from_fds(x->loop, fd, fd, &s, NULL) == 0) {
         mo_egress_dns_serve(x, s);

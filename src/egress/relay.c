@@ -48,15 +48,6 @@ void mo_egress_report(struct mo_egress *x, struct mo_egress_row *row)
 
 /* --- accepting ----------------------------------------------------------- */
 
-void mo_egress_set_reset(int fd)
-{
-    struct linger now = {.l_onoff = 1};
-
-    if (fd < 0)
-        return;
-    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-}
-
 static void refuse(struct mo_egress *x, struct mo_egress_wish *w,
                    const char *reason)
 {
@@ -67,7 +58,7 @@ static void refuse(struct mo_egress *x, struct mo_egress_wish *w,
                                 .rule = "",
                                 .reason = reason};
 
-    mo_egress_set_reset(w->fd);
+    mo_socket_drop_unsent(w->fd);
     mo_close_fd(&w->fd);
     if (w->stream)
         mo_stream_close(w->stream, NULL);

@@ -66,9 +66,6 @@ bool mo_egress_read_end(int fd, bool peer, struct mo_ip *ip, unsigned *port);
 void mo_egress_report(struct mo_egress *x, struct mo_egress_row *row);
 /* Called by each connection when it is gone. */
 void mo_egress_maybe_free(struct mo_egress *x);
-/* The connection is reset, not ended, when it is closed. fd may be -1: a stream
- * without one does so itself. */
-void mo_egress_set_reset(int fd);
 
 /* --- conn.c -------------------------------------------------------------- */
 

@@ -81,6 +81,8 @@ void mo_stream_notice_loss(struct mo_stream *s, unsigned ms);
  * that the peer has not received by then never arrive. Without that the kernel
  * goes on sending them for minutes. Nothing on other streams. */
 void mo_stream_drop_unsent(struct mo_stream *s);
+/* The same for a socket of any owner. fd may be -1: nothing happens. */
+void mo_socket_drop_unsent(int fd);
 
 /* Wrap a connected fd (socket or pipe end); the stream owns it from then on,
  * also on failure. rfd is for reading, wfd for writing: equal if one descriptor

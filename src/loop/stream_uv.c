@@ -456,8 +456,12 @@ static int tcp_socket_of(const struct mo_stream *s)
 
 void mo_stream_drop_unsent(struct mo_stream *s)
 {
+    mo_socket_drop_unsent(tcp_socket_of(s));
+}
+
+void mo_socket_drop_unsent(int fd)
+{
     const struct linger now = {.l_onoff = 1, .l_linger = 0};
-    int fd = tcp_socket_of(s);
 
     if (fd >= 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));

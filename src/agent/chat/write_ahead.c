@@ -615,7 +615,8 @@ bool mo_chat_queue_restore(struct chat *c, const struct entry *en)
 
 void mo_chat_queue_restored(struct chat *c)
 {
-    /* Those said since the start are behind the stored ones, and may go. */
+    /* Messages said since the start are behind the stored ones. The call may
+     * free them, never a stored one. */
     for (struct mo_list *at = c->queue.next; at != &c->queue; at = at->next) {
         const struct message *m = mo_container_of(at, struct message, node);
 
